@@ -21,12 +21,13 @@ from hoofbeat.corpus.funnel import (
     funnel_data,
     funnel_markdown,
     read_funnel,
+    run_filters,
 )
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
 from hoofbeat.teaching import cases_folder
-from tests.corpus.filter_documents import document, run_filters
+from tests.corpus.filter_documents import document
 
 LINE = (
     "type=case-report; year>=2020; not retracted; not promotional; language=en; images; unique; roles=case,discussion"

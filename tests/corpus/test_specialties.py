@@ -12,17 +12,14 @@ import pytest
 
 from hoofbeat import teaching
 from hoofbeat.corpus.reader import read_file
-from hoofbeat.corpus.specialties import (
-    SCHEMES,
+from hoofbeat.corpus.vocabularies import SCHEMES, label_specialty, label_with_model, load_scheme
+from hoofbeat.corpus.vocabularies.specialties import (
     THRESHOLD,
     FieldEvidence,
     SpecialtyLabel,
     gather,
     label_evidence,
     label_request,
-    label_specialty,
-    label_with_model,
-    load_scheme,
     medical_fields,
 )
 from hoofbeat.errors import UsageError

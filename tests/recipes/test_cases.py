@@ -7,21 +7,19 @@ from typing import cast
 
 import pytest
 
-from hoofbeat.corpus.terms import Match
-from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
+from hoofbeat.corpus.vocabularies import Match, Vocabulary, load_vocabulary
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.cases.stems import stem_spans, with_stem
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.pools.diagnosis_groups import (
     choose_queries,
     group_cases,
     group_names,
     groups_of,
-    only_presentation,
+    without_pointers,
 )
 from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
-from hoofbeat.records import Document, Section, Span
+from hoofbeat.records import Document
 from tests.recipes.support import a_context
 
 
@@ -205,56 +203,6 @@ def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) 
     assert len(seen) > 1
 
 
-def _told(*sentences: str) -> tuple[RecipeItem, Document]:
-    body = " ".join(sentences)
-    text = f"Case presentation\n\n{body}\n"
-    section = Section(heading="Case presentation", level=1, start=0, body=19, end=len(text), role="case")
-    document = Document(id="r", title="", text=text, sections=(section,))
-    item = with_stem(_case("r", "sarcoidosis", synonyms=["Besnier-Boeck disease"]), document, stem_spans(document))
-    return item, document
-
-
-_OPENING = "A 40-year-old man came with a dry cough of two months (Fig. 1)."
-_HISTORY = "He was treated for asthma with inhalers ten years ago."
-_TESTS = "Calcium was 2.9 mmol/L [3, 4] and the hilar nodes were large."
-
-
-@pytest.mark.parametrize(
-    "telling",
-    [
-        "He was finally diagnosed and informed about it.",
-        "The biopsy was consistent with a granulomatous disorder.",
-        "He was treated with steroids.",
-        "He underwent excision of a node.",
-        "A lobectomy of the right lung was performed.",
-        "He was discharged in good health.",
-    ],
-)
-def test_the_presentation_ends_where_the_diagnosis_or_the_treatment_begins(tmp_path: Path, telling: str) -> None:
-    item, document = _told(_OPENING, _HISTORY, _TESTS, telling, "Nothing after this is shown.")
-    with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
-        (outcome,) = only_presentation("presentation", min_words=10).run([item], context)
-    assert isinstance(outcome, RecipeItem)
-    assert outcome["query"] == (
-        "A 40-year-old man came with a dry cough of two months. He was treated for asthma with inhalers ten years ago. "
-        "Calcium was 2.9 mmol/L and the hilar nodes were large."
-    )
-    assert outcome["answer"] == "sarcoidosis"
-
-
-def test_it_ends_before_the_words_that_prove_the_diagnosis(tmp_path: Path) -> None:
-    item, document = _told(_OPENING, _TESTS, "Granulomas without necrosis were found.")
-    start = document.text.index("Granulomas")
-    proven = item.proven(Span(document="r", start=start, end=start + 10, quote="Granulomas"))
-    with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
-        (outcome,) = only_presentation("presentation", min_words=10).run([proven], context)
-    assert isinstance(outcome, RecipeItem)
-    assert "Granulomas" not in outcome["query"]
-
-
-def test_a_case_told_from_its_end_is_turned_away(tmp_path: Path) -> None:
-    item, document = _told("A man was diagnosed and treated here.", _OPENING, _TESTS)
-    with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
-        (outcome,) = only_presentation("presentation", min_words=10).run([item], context)
-    assert isinstance(outcome, ItemRejection)
-    assert outcome.reason == "too little of the case is told before its diagnosis"
+def test_a_query_points_to_no_figure_and_no_reference() -> None:
+    told = "A 40-year-old man came with a dry cough (Fig. 1). Calcium was 2.9 mmol/L [3, 4] (see Table 2)."
+    assert without_pointers(told) == "A 40-year-old man came with a dry cough. Calcium was 2.9 mmol/L."

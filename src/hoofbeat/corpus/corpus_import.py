@@ -140,7 +140,7 @@ def process(job: ReadJob, beat: Callable[[int], None] | None = None) -> ReadResu
     """Read one file."""
     folder = Path(job.folder)
     spill = _Spill(folder / "items")
-    digest, reason = b"", ""
+    digest = b""
     beats = time.monotonic()
     count = 0
     try:
@@ -154,15 +154,21 @@ def process(job: ReadJob, beat: Callable[[int], None] | None = None) -> ReadResu
                 beats = time.monotonic()
                 beat(count)
     except InputError as err:
-        reason = err.what
+        spill.add(UnreadableDocument("", err.what, err.what.partition(":")[0]))
     except MemoryError:
-        reason = "file refused as hostile: reading it needs too much memory"
+        spill.add(
+            UnreadableDocument(
+                "", "file refused as hostile: reading it needs too much memory", "file refused as hostile"
+            )
+        )
     except RecursionError:
-        reason = "file refused as hostile: nested too deep"
+        spill.add(UnreadableDocument("", "file refused as hostile: nested too deep", "file refused as hostile"))
     except Exception as err:  # one file's trouble, even if it is ours, is never the import's
-        reason = f"the reader broke down on it: {type(err).__name__}: {err}"
-    if reason:
-        spill.add(UnreadableDocument("", reason, reason.partition(":")[0]))
+        spill.add(
+            UnreadableDocument(
+                "", f"the reader broke down on it: {type(err).__name__}: {err}", "the reader broke down on it"
+            )
+        )
     if folder.exists():
         shutil.rmtree(folder / "scratch", ignore_errors=True)
     return spill.done(job.number, digest)

@@ -95,7 +95,7 @@ def form_of_task(task: ReviewTask) -> str:
     """The form that a task is for."""
     if task.kind == "two-level":
         return "two-level-2" if task.step == "level-2" else "two-level-1"
-    return "three-criteria-expert" if task.kind == "three-criteria" and task.why == FLAGGED else task.kind
+    return "three-criteria-expert" if task.kind == "three-criteria" and task.why.startswith(FLAGGED) else task.kind
 
 
 def waiting_forms(artefact: Artefact) -> dict[str, int]:

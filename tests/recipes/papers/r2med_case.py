@@ -62,6 +62,10 @@ def by_rule(name: str, request: ChatRequest) -> object:
         diagnosis = found[1].lower() if found else "nothing"
         quote = found[0] if found else "words of no report"
         return {"kind": "diagnosis", "quote": quote, "diagnosis": diagnosis, "synonyms": []}
+    if name == "case-shown":
+        return show_by_rule(told)
+    if name == "cut-check":
+        return {"lost": [], "left": [], "reason": "nothing is missing", "usable": "yes"}
     if name == "r2med-quality":
         letters = re.findall(r"^Case ([A-Z])$", told["other cases"], re.MULTILINE)
         return {"reason": "told in full", "focus": 8, "completeness": 6, "similarity": dict.fromkeys(letters, 9)}
@@ -87,6 +91,17 @@ def by_rule(name: str, request: ChatRequest) -> object:
     if name == "specialty":
         return {"reason": "by its organ", "label": "Respiratory"}
     raise AssertionError(name)
+
+
+def show_by_rule(told: dict[str, str]) -> dict[str, object]:
+    """Show everything before the first sentence that names the answer or treats it."""
+    numbered = re.findall(r"^(\d+)\. (.*)$", told["case"], re.MULTILINE)
+    answer = rf"{re.escape(told['answer'])}|was (?:diagnosed|treated|discharged)"
+    telling = [int(number) for number, text in numbered if re.search(answer, text, re.IGNORECASE)]
+    last = min(telling, default=len(numbered) + 1) - 1
+    while last and not re.search(r"\b(?:was|were|showed|revealed|had|came|presented)\b", numbered[last - 1][1]):
+        last -= 1
+    return {"last": last, "hide": [], "trim": []}
 
 
 def grade_by_rule(told: dict[str, str]) -> dict[str, object]:

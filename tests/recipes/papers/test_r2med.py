@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.recipes.papers.r2med_case import (
     cited_pages,
     holds_together,
     imported,
+    parts,
     searchable,
     shared_lines,
 )
@@ -154,9 +156,55 @@ def test_the_invented_reports_make_two_questions(tmp_path: Path) -> None:
     adds_up(artefact)
     holds_together(artefact, corpus)
     questions = Benchmark(artefact).questions
-    assert sorted(question.answer for question in questions) == ["sarcoidosis", "tuberculosis"]
+    assert sorted(question.answer for question in questions) == ["Sarcoidosis", "Tuberculosis"]
     assert all(question.text.endswith("large hilar nodes.") for question in questions)
     assert all(len(question.documents) == 2 for question in questions)
+
+
+def test_the_models_cut_wins_over_word_lists_and_one_like_fellow_is_enough(tmp_path: Path) -> None:
+    """Findings told with words of diagnosis and treatment stay, and of three fellows one shows the same condition."""
+    told = (
+        "A {age}-year-old man was diagnosed with hypertension ten years ago and underwent an appendectomy as a child. "
+        "He came with fever, myalgia and jaundice after a flood, and was given fluids for hypotension. "
+        "A chest film was consistent with pulmonary edema and the bilirubin was 29 mg/dL. "
+        "He was treated with leptospiral doses of penicillin. Serology proved {disease}. He was discharged well."
+    )
+    names = ("leptospirosis", "severe leptospirosis", "leptospirosis of the lung", "leptospirosis")
+    rows = [
+        {"pmcid": f"PMC{n}", "text": f"Case presentation\n\n{told.format(age=40 + n, disease=name)}"}
+        for n, name in enumerate(names)
+    ]
+
+    def says(name: str, request: ChatRequest) -> object:
+        shown = parts(request)
+        if name == "case-diagnosis":
+            found = re.search(r"Serology proved ([a-z ]+)", shown["report"])
+            assert found
+            return {"kind": "diagnosis", "quote": found[0], "diagnosis": found[1], "synonyms": []}
+        if name == "case-shown":
+            return {"last": 3, "hide": [], "trim": []}
+        if name == "r2med-quality":
+            letters = re.findall(r"^Case ([A-Z])$", shown["other cases"], re.MULTILINE)
+            assert len(letters) == 3  # of the same diagnosis, then kinds of it
+            return {
+                "reason": "r",
+                "focus": 8,
+                "completeness": 8,
+                "similarity": dict(zip(letters, (9, 4, 3), strict=True)),
+            }
+        return by_rule(name, request)
+
+    settings = R2medSettings(retrievers=("bm25",), min_words=30)
+    artefact = build(tmp_path, RECIPE, imported(tmp_path, rows), settings, says, encoder=Words)
+    questions = Benchmark(artefact).questions
+    assert len(questions) >= 2
+    for question in questions:
+        assert question.text.endswith(
+            "A chest film was consistent with pulmonary edema and the bilirubin was 29 mg/dL."
+        )
+        assert "diagnosed with hypertension" in question.text
+    cuts = [row["words"] for row in read_tsv(artefact.file("cuts.tsv"))]
+    assert any("leptospiral doses" in words for words in cuts)  # what is cut is listed
 
 
 def test_an_empty_corpus_gives_an_empty_benchmark(tmp_path: Path) -> None:

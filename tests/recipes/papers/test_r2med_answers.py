@@ -33,7 +33,7 @@ def _wrong(step: str, said: object, name: str, request: ChatRequest) -> object:
     [
         (
             "case-diagnosis",
-            {"kind": "diagnosis", "quote": "words of no report", "diagnosis": "sarcoidosis", "synonyms": []},
+            {"kind": "diagnosis", "quote": "words of no report", "diagnosis": "gout", "synonyms": []},
             "a quote for the diagnosis is not in the source",
         ),
         (

@@ -94,7 +94,7 @@ def test_how_much_of_an_answer_a_conclusion_names(tmp_path: Path, limits: dict[s
 def test_whether_a_denied_diagnosis_leaks_is_a_parameter(tmp_path: Path, negated: bool, kept: bool) -> None:
     document = Document(id="d", title="", text="A man had a cough. There was no evidence of sarcoidosis at first.")
     item = RecipeItem(
-        id="d", documents=("d",), values={"query": document.text, "diagnosis": "sarcoidosis", "synonyms": []}
+        id="d", documents=("d",), values={"stem": document.text, "diagnosis": "sarcoidosis", "synonyms": []}
     )
     with a_context(tmp_path, [document], R2medSettings(), by_rule) as context:
         (outcome,) = _step("leak check", task="clinical-case", leak_negated=negated).run([item], context)

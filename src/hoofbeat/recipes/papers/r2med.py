@@ -14,26 +14,28 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.corpus.terms import content_forms
+from hoofbeat.corpus.vocabularies.terms import content_forms
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.case_diagnosis import cut_giveaway, cut_leaks, name_diagnosis
-from hoofbeat.recipes.cases.stems import take_stem
-from hoofbeat.recipes.context import RecipeContext, RecipeSettings, fit_all
+from hoofbeat.recipes.cases.case_diagnosis import FLAGGED, name_diagnosis
+from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
+from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, take_case, with_shown
+from hoofbeat.recipes.context import RecipeContext, fit_all
 from hoofbeat.recipes.corpus_steps import label_step
-from hoofbeat.recipes.guards.leaks import leak_check
 from hoofbeat.recipes.guards.text_checks import sound
-from hoofbeat.recipes.pools.diagnosis_groups import choose_queries, group_cases, only_presentation
+from hoofbeat.recipes.pools.diagnosis_groups import choose_queries, group_cases, without_pointers
 from hoofbeat.recipes.pools.document_pool import Contradictory, GradeThresholds, grade_step, mine_step, searched_step
 from hoofbeat.recipes.pools.exam_questions import difficult, open_steps
 from hoofbeat.recipes.pools.pool_sources import PieceCollection, asked_items, cited, readable
 from hoofbeat.recipes.recipe import Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
-from hoofbeat.recipes.review_tasks import review_tasks, two_stage
-from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample
+from hoofbeat.recipes.review_tasks import doubtful_first, review_tasks, two_stage
+from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample, together
+from hoofbeat.recipes.trials import ExamQuestion, OpenTrialSettings, account_for_trials, open_trial
 from hoofbeat.records import Question
 
 Task = Literal["qa-reference", "clinical-evidence", "clinical-case"]
 CRITERIA = ("query", "reasoning", "support")
+QUESTION = "What is the most likely diagnosis?"
 _SCENARIOS = {"qa-reference": "question and answer", "clinical-case": "similar case"}
 _GRADED_BY = {"qa-reference": "reference", "clinical-evidence": "evidence", "clinical-case": "case"}
 _MEASURED = re.compile(
@@ -43,7 +45,7 @@ _MEASURED = re.compile(
 )
 
 
-class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
+class R2medSettings(OpenTrialSettings, frozen=True, kw_only=True):
     """Every threshold of the paper; where it prints none, the default is ours."""
 
     FILES: ClassVar[tuple[str, ...]] = ("posts", "questions", "reviews")
@@ -67,10 +69,9 @@ class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
     open_new_words: Annotated[int, Meta(description="Most telling words that opening a question may add.", ge=0)] = 1
     quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
     diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 15
-    cutting: Annotated[
-        Literal["rule", "model"],
-        Meta(description="Who cuts a case to its presentation: rules alone, or a model besides."),
-    ] = "rule"
+    check_cuts: Annotated[
+        bool, Meta(description="Have a model compare each case before and after the cuts to its presentation.")
+    ] = True
     sharing: Annotated[
         Literal["same", "kinds"],
         Meta(description="Compare cases of the same diagnosis only, or also of kinds of it; a model decides on those."),
@@ -131,7 +132,7 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
     return [
         *_COLLECT[s.task](s, shelf),
         sample("draw", s.draw),
-        ask("reasoning", "r2med-reasoning", values=_reasoning_values, read=_read_reasoning, role="second"),
+        *_reasoning_steps(s),
         mine_step("mine", shelf, lines=s.retrievers, depth=s.depth, top=s.mined, max_known=s.max_known),
         grade_step(
             "grade",
@@ -145,6 +146,27 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
         two_stage("review", s.reviews, criteria=CRITERIA, forgiven=("reasoning",)),
         searched_step("collection", shelf, compare_with=s.compare_with, by=s.overlap_by),
     ]
+
+
+def _reasoning_steps(s: R2medSettings) -> list[RecipeStep]:
+    """The path from query to answer, and a solver that sees the query alone: what it finds orders the review.
+
+    A post's answer is a text of its own, which no solver can be expected to write; posts are not tried.
+    """
+    reasoning = ask("reasoning", "r2med-reasoning", values=_reasoning_values, read=_read_reasoning, role="second")
+    if not s.try_answer or s.task == "qa-reference":
+        return [reasoning]
+    exam = _exam_of_case if s.task == "clinical-case" else _exam_of_question
+    solve, match = open_trial(exam)
+    return [*together(reasoning, solve), match, account_for_trials("trials", exam)]
+
+
+def _exam_of_case(item: RecipeItem) -> ExamQuestion:
+    return ExamQuestion(question=QUESTION, answer=str(item["answer"]), case=str(item["query"]))
+
+
+def _exam_of_question(item: RecipeItem) -> ExamQuestion:
+    return ExamQuestion(question=str(item["query"]), answer=str(item["answer"]))
 
 
 # Collecting and filtering, by task
@@ -179,7 +201,7 @@ def _evidence_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep
 
 def _case_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
     return [
-        take_stem("case"),
+        take_case("case"),
         name_diagnosis("diagnosis", max_words=s.diagnosis_words, min_match=s.quote_match),
         group_cases(
             "shared diagnosis",
@@ -188,10 +210,14 @@ def _case_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
             max_together=s.compared_names,
             kinds=s.sharing == "kinds",
         ),
-        cut_leaks("cut at the diagnosis", s.vocabularies),
-        *([cut_giveaway("cut at giveaways", min_match=s.quote_match)] if s.cutting == "model" else []),
-        only_presentation("presentation", min_words=s.min_words),
-        leak_check("leak check", stem="query", answer="diagnosis", negated=s.leak_negated, min_match=s.leak_match),
+        choose_shown("presentation", min_words=s.min_words, min_match=s.quote_match, negated=s.leak_negated),
+        *(
+            cut_check("cuts checked", shown=shown, put=with_shown, answer="diagnosis", question=QUESTION)
+            if s.check_cuts
+            else ()
+        ),
+        no_leaks("leak check", min_match=s.leak_match, negated=s.leak_negated),
+        check("query", _query),
         ask(
             "case quality",
             "r2med-quality",
@@ -252,6 +278,14 @@ def _read_rules(item: RecipeItem, value: dict[str, Any], context: RecipeContext)
     return item
 
 
+def _query(item: RecipeItem, context: RecipeContext) -> Outcome:
+    """The presentation as a query, without pointers to figures and references; the diagnosis is its answer."""
+    query = without_pointers(str(item["stem"]))
+    if (words := len(query.split())) < context.settings.min_words:
+        return ItemRejection(reason="too little of the case is told before its diagnosis", details=f"{words} words")
+    return item.put(query=query, answer=item["diagnosis"])
+
+
 def _compared(item: RecipeItem, context: RecipeContext) -> dict[str, str]:
     """The other cases that are compared, by letter."""
     return dict(zip(ascii_uppercase, item["fellows"][: context.settings.fellows], strict=False))
@@ -263,7 +297,10 @@ def _quality_values(item: RecipeItem, shelf: PieceCollection, context: RecipeCon
         letter: shelf.text(id, context)[: context.settings.fellow_shown]
         for letter, id in _compared(item, context).items()
     }
-    fellows = "\n\n".join(f"Case {letter}\n{text}" for letter, text in shown.items())
+    called = {letter: item["fellow_diagnoses"][id] for letter, id in _compared(item, context).items()}
+    fellows = "\n\n".join(
+        f"Case {letter}\nDiagnosis that its report comes to: {called[letter]}\n{text}" for letter, text in shown.items()
+    )
     texts = {"presentation": str(item["query"]), "fellows": fellows, "diagnosis": str(item["diagnosis"])}
     return {**fit_all(texts, prompt, context)}
 
@@ -364,7 +401,9 @@ def _body_system(s: R2medSettings) -> list[RecipeStep]:
     ]
 
 
-def _finish(items: Sequence[RecipeItem], _context: RecipeContext) -> RecipeOutput:
+def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
+    if context.settings.task == "clinical-case":
+        context.tables["cuts"] = cuts_table(items)
     questions = tuple(
         Question(
             id=item.id,
@@ -380,13 +419,16 @@ def _finish(items: Sequence[RecipeItem], _context: RecipeContext) -> RecipeOutpu
     return RecipeOutput(
         questions=questions,
         qrels={item.id: item["qrels"] for item in items},
-        review=review_tasks(items, kind="three-criteria", criteria=CRITERIA, shown=_for_review),
+        review=tuple(
+            doubtful_first(review_tasks(items, kind="three-criteria", criteria=CRITERIA, shown=_for_review), items)
+        ),
     )
 
 
 def _for_review(item: RecipeItem) -> dict[str, str]:
     positives = ", ".join(id for id, grade in item["qrels"].items() if grade)
-    return {"answer": item["answer"], "reasoning": item["reasoning"], "positives": positives}
+    told = {"answer": item["answer"], "reasoning": item["reasoning"], "positives": positives}
+    return {**told, "flags": "; ".join(item[FLAGGED])} if item.get(FLAGGED) else told
 
 
 RECIPE = Recipe(

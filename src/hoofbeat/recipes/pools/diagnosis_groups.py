@@ -1,4 +1,4 @@
-"""Cases that share a diagnosis: grouping them, choosing the one that asks, and cutting it down to its presentation."""
+"""Cases that share a diagnosis: grouping them, and choosing those that ask."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from hoofbeat.corpus.terms import content_forms, tokens
-from hoofbeat.corpus.vocabulary import Vocabulary
-from hoofbeat.recipes.cases.stems import cut_before, sentences, spans_of, with_stem
+from hoofbeat.corpus.vocabularies import Vocabulary
+from hoofbeat.corpus.vocabularies.terms import content_forms, tokens
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.diagnosis_names import excludes, same
 from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
-from hoofbeat.recipes.steps import RecipeStep, check, whole
+from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.recipes.wordlists import word_data
 
 _VAGUE = ("one contains", "one is a kind")
@@ -145,7 +144,7 @@ def _keys(name: str, vocabularies: Sequence[Vocabulary]) -> Iterator[tuple[bool,
 def group_cases(
     name: str, *, minimum: int, vocabularies: Sequence[str], max_together: int = MAX_TOGETHER, kinds: bool = False
 ) -> RecipeStep:
-    """Put cases of one diagnosis together (`group`, `fellows`); one that has too few fellows is turned away.
+    """Put cases of one diagnosis together (`group`, `fellows`, `fellow_diagnoses`); one with too few is turned away.
 
     A case goes by its diagnosis and by the other names of it in the report (`synonyms`). With `kinds`, cases of a near
     diagnosis are fellows as well, behind those of the same one; a model decides about them later. Metrics say how many
@@ -214,7 +213,9 @@ def _grouped(item: RecipeItem, group: Sequence[RecipeItem], near: Sequence[Recip
     named = dict.fromkeys(str(each["diagnosis"]) for each in group if each["diagnosis"] != item["diagnosis"])
     synonyms = list(dict.fromkeys([*item.get("synonyms", ()), *named]))
     beside = [each.documents[0] for each in likely]
-    return item.put(group=group[0].id, fellows=[*fellows, *beside], near=beside, synonyms=synonyms)
+    called = {each.documents[0]: str(each["diagnosis"]) for each in (*group, *likely) if each.id != item.id}
+    done = item.put(group=group[0].id, fellows=[*fellows, *beside], near=beside, synonyms=synonyms)
+    return done.put(fellow_diagnoses=called)
 
 
 def choose_queries(name: str, shelf: PieceCollection, *, maximum: int) -> RecipeStep:
@@ -251,45 +252,11 @@ def choose_queries(name: str, shelf: PieceCollection, *, maximum: int) -> Recipe
     return whole(name, judge)
 
 
-# The presentation
-
-
-def only_presentation(name: str, *, min_words: int) -> RecipeStep:
-    """Cut a case's stem where a diagnosis is concluded or treatment begins; what is left is the `query`."""
-
-    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
-        document = context.document(item.documents[0])
-        spans = spans_of(item)
-        places = [start for start, end in sentences(document, spans) if _concludes(document.text[start:end])]
-        places += [
-            span.start
-            for span in item.evidence
-            if span.document == document.id and any(start <= span.start < end for start, end in spans)
-        ]
-        kept = cut_before(document, spans, min(places)) if places else spans
-        done = with_stem(item, document, kept)
-        words = len(str(done["stem"]).split())
-        if words < min_words:
-            return ItemRejection(reason="too little of the case is told before its diagnosis", details=f"{words} words")
-        return done.put(query=_clean(str(done["stem"])), answer=item["diagnosis"])
-
-    return check(name, judge)
-
-
 @cache
-def _rules() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    data = word_data("cases")
-    joined = ["|".join(f"(?:{each})" for each in data[part]) for part in ("concludes", "before", "pointers")]
-    concludes, before, pointers = (re.compile(each, re.IGNORECASE) for each in joined)
-    return concludes, before, pointers
+def _pointers() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{each})" for each in word_data("cases")["pointers"]), re.IGNORECASE)
 
 
-def _concludes(sentence: str) -> bool:
-    """Whether a sentence says what the patient has or what was done about it now, and not in the past."""
-    concludes, before, _ = _rules()
-    return bool(concludes.search(sentence)) and not before.search(sentence)
-
-
-def _clean(text: str) -> str:
-    """A stem without its pointers to figures, tables and references, as one runs on."""
-    return re.sub(r"[ \t]{2,}", " ", _rules()[2].sub("", text)).strip()
+def without_pointers(text: str) -> str:
+    """A case without its pointers to figures, tables and references, as one runs on."""
+    return re.sub(r"[ \t]{2,}", " ", _pointers().sub("", text)).strip()
