@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         audit_answers,
         audit_sources,
         build,
+        check,
         check_leakage,
         compare,
         create_study,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.corpus import Corpus
     from hoofbeat.errors import BatchPending, BudgetSpent, HoofbeatError
-    from hoofbeat.folders import LeakageFolder, RankingsFolder, ReportFolder
+    from hoofbeat.folders import CheckFolder, LeakageFolder, RankingsFolder, ReportFolder
     from hoofbeat.folders import open_folder as open
     from hoofbeat.judging import JudgmentFolder
     from hoofbeat.models import Estimate
@@ -66,11 +67,11 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 _HOMES = {
     "hoofbeat.api": (
         "import_corpus", "filter_corpus", "build", "retrieve", "answer", "import_predictions", "judge",
-        "audit_sources", "check_leakage", "compare", "report", "ask_corpora", "import_benchmark", "export", "verify",
-        "load_plugin",
+        "audit_sources", "check", "check_leakage", "compare", "report", "ask_corpora", "import_benchmark", "export",
+        "verify", "load_plugin",
         "audit_answers", "find_evidence", "create_study", "export_labels", "export_exam", "apply_reviews",
     ),
-    "hoofbeat.folders": ("LeakageFolder", "RankingsFolder", "ReportFolder"),
+    "hoofbeat.folders": ("CheckFolder", "LeakageFolder", "RankingsFolder", "ReportFolder"),
     "hoofbeat.store.artefact": ("ArtefactFolder",),
     "hoofbeat.corpus": ("Corpus",),
     "hoofbeat.benchmarks": ("Benchmark",),
@@ -95,6 +96,7 @@ __all__ = [
     "BatchPending",
     "Benchmark",
     "BudgetSpent",
+    "CheckFolder",
     "Comparison",
     "Corpus",
     "Document",
@@ -119,6 +121,7 @@ __all__ = [
     "audit_answers",
     "audit_sources",
     "build",
+    "check",
     "check_leakage",
     "compare",
     "create_study",

@@ -16,6 +16,7 @@ __all__ = [
     "audit_answers",
     "audit_sources",
     "build",
+    "check",
     "check_leakage",
     "compare",
     "create_study",
@@ -41,6 +42,7 @@ answer = asynchronous(api.answer)
 import_predictions = asynchronous(api.import_predictions)
 judge = asynchronous(api.judge)
 audit_sources = asynchronous(api.audit_sources)
+check = asynchronous(api.check)
 check_leakage = asynchronous(api.check_leakage)
 compare = asynchronous(api.compare)
 report = asynchronous(api.report)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from hoofbeat.calls import command_words, verb
-from hoofbeat.folders import LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path
+from hoofbeat.folders import CheckFolder, LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path
 from hoofbeat.progress import Progress, default_progress
 from hoofbeat.store.artefact import ArtefactFolder
 
@@ -39,6 +39,7 @@ __all__ = [
     "audit_answers",
     "audit_sources",
     "build",
+    "check",
     "check_leakage",
     "compare",
     "create_study",
@@ -693,6 +694,58 @@ def audit_answers(
         inputs, no_line = [file_reference(path, "answers")], UsedModels(lambda spec: session.model(spec or model))
         shown = progress or default_progress()
         return _audited(plan, models, no_line, folder_path(output), inputs, pack, _path(trial), shown)
+
+
+@overload
+def check(
+    benchmark: PathLike, output: PathLike = ..., *, estimate: Literal[False] = ..., **options: Any
+) -> CheckFolder: ...
+@overload
+def check(benchmark: PathLike, output: PathLike = ..., *, estimate: Literal[True], **options: Any) -> Estimate: ...
+@verb  # type: ignore[misc]  # options of an estimate are those of the work
+def check(
+    benchmark: PathLike,
+    output: PathLike = "check",
+    *,
+    model: str = "embedded",
+    second_model: str | None = None,
+    corpus: PathLike | None = None,
+    left_out: Names = (),
+    rules_only: bool = False,
+    edition: str = "",
+    limit: int | None = None,
+    seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+) -> CheckFolder | Estimate:
+    """Look for leaks, second right answers, giveaways, unanswerable questions and bias in a benchmark.
+
+    `left_out` are parts to leave out (`leaks`, `options`, `place`, `answer`, `guess`, `compare`); `rules_only` leaves
+    out the last three, which call a model. `second_model` answers and guesses in place of `model`.
+    """
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.recipes.benchmark_check import CALLS, plan_benchmark_check
+
+    bench = Benchmark.open(folder_path(benchmark), edition)
+    with _session(ledger, config, budget) as session:
+        planned = plan_benchmark_check(
+            bench,
+            session,
+            model=model,
+            second=second_model,
+            corpus=_path(corpus),
+            left_out=(*_names(left_out), *(CALLS if rules_only else ())),
+            limit=limit,
+            seed=seed,
+            estimating=estimate,
+            progress=progress or default_progress(),
+        )
+        if estimate:
+            return planned.estimate()
+        return CheckFolder(planned.write(folder_path(output), command=command_words())[0])
 
 
 @overload

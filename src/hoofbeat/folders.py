@@ -14,7 +14,7 @@ from hoofbeat.store import open_artefact
 from hoofbeat.store.artefact import ArtefactFolder
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["LeakageFolder", "PathLike", "RankingsFolder", "ReportFolder", "folder_path", "open_folder"]
+__all__ = ["CheckFolder", "LeakageFolder", "PathLike", "RankingsFolder", "ReportFolder", "folder_path", "open_folder"]
 
 PathLike = str | Path | ArtefactFolder
 """A folder, as every verb takes it: its path, or the object that another verb returned."""
@@ -43,6 +43,15 @@ class RankingsFolder(ArtefactFolder):
         return read_jsonl(self.artefact.file("hits.jsonl"), Hit)
 
 
+class CheckFolder(ArtefactFolder):
+    """A check of a benchmark."""
+
+    @cached_property
+    def summary(self) -> dict[str, object]:
+        """The counts and tests, as `summary.json` holds them."""
+        return msgspec.json.decode(self.artefact.file("summary.json").read_bytes(), type=dict[str, object])
+
+
 class LeakageFolder(ArtefactFolder):
     """A leakage check."""
 
@@ -68,6 +77,7 @@ _CLASSES = {
     "run": ("hoofbeat.answering", "Run"),
     "judgments": ("hoofbeat.judging", "JudgmentFolder"),
     "audit": ("hoofbeat.audit", "Audit"),
+    "check": ("hoofbeat.folders", "CheckFolder"),
     "leakage": ("hoofbeat.folders", "LeakageFolder"),
     "report": ("hoofbeat.folders", "ReportFolder"),
     "comparison": ("hoofbeat.folders", "ReportFolder"),
@@ -82,9 +92,9 @@ def folder_path(folder: PathLike) -> Path:
 def open_folder(folder: PathLike) -> ArtefactFolder:
     """Open an artefact folder as an object of its kind.
 
-    Returns a `Corpus`, `Benchmark`, `RankingsFolder`, `Run`, `JudgmentFolder`, `Audit`, `LeakageFolder` or
-    `ReportFolder`, and an `ArtefactFolder` for every other kind. All have `path`, `manifest`, `kind`, `tables`,
-    `table(name)` and `pandas(name)`.
+    Returns a `Corpus`, `Benchmark`, `RankingsFolder`, `Run`, `JudgmentFolder`, `Audit`, `CheckFolder`,
+    `LeakageFolder` or `ReportFolder`, and an `ArtefactFolder` for every other kind. All have `path`, `manifest`,
+    `kind`, `tables`, `table(name)` and `pandas(name)`.
     """
     artefact = open_artefact(folder_path(folder))
     module, name = _CLASSES.get(artefact.manifest.kind, ("", ""))

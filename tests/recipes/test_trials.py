@@ -193,7 +193,10 @@ def test_an_open_question_is_answered_and_the_answer_compared(tmp_path: Path) ->
             return {**said, "match": "no", "supported": "no", "missing": "the cause"}
         return said
 
-    steps = [*open_trial(_show), account_for_trials("trials", _show)]
+    def show(item: RecipeItem) -> ExamQuestion:
+        return msgspec.structs.replace(_show(item), options=())
+
+    steps = [*open_trial(show), account_for_trials("trials", show)]
     (kept,), context = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)}, steps)
     assert isinstance(kept, RecipeItem)
     assert kept.facets["doubts"] == ["not answerable", "answered wrongly"]

@@ -32,6 +32,7 @@ _VERBS = {
     "answer": "let a model answer a benchmark",
     "predictions": "take in answers that other software gave",
     "judge": "judge a run's answers against the gold answers",
+    "check": "look for leaks, second right answers, giveaways and bias in any benchmark",
     "leakage": "look for signs that models have seen a benchmark",
     "audit": "ask every source the same questions and compare the answers",
     "report": "put artefacts into one self-contained report",

@@ -34,8 +34,10 @@ from hoofbeat.recipes.item_lookup import (
     find_item,
     item_ids,
     item_spans,
+    question_trials,
 )
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
+from hoofbeat.recipes.trials import trial_lines
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
@@ -237,14 +239,18 @@ class _Shown:
     def one(self, row: BenchmarkItem, evidence: EvidencePlaces) -> None:
         """One item with its evidence."""
         places = [evidence.place(span) for span in item_spans(row)]
+        trials = question_trials(self._artefact, row.id) if isinstance(row, Question) else None
         if self._as_json:
             state = {Question: "question", RejectedItem: "rejected", FailedItem: "failed", RecipeItem: "item"}[
                 type(row)
             ]
-            self._emit({"state": state, "item": row, "evidence": places})
+            tried = {"trials": msgspec.to_builtins(trials)} if trials else {}
+            self._emit({"state": state, "item": row, "evidence": places, **tried})
             return
         if isinstance(row, Question):
             self._question(row)
+            for line in trial_lines(trials) if trials else ():
+                self._line(f"trial: {line}", "dim")
         else:
             self._candidate(row)
         for number, place in enumerate(places, start=1):

@@ -54,7 +54,7 @@ class RecipeContext:
 
     def __init__(
         self,
-        corpus: Corpus,
+        corpus: Corpus | None,
         settings: RecipeSettings,
         *,
         models: Mapping[str, Model],
@@ -63,7 +63,7 @@ class RecipeContext:
         progress: Progress = SILENT,
         estimating: bool = False,
     ) -> None:
-        self.corpus = corpus
+        self._corpus = corpus
         self.settings: Any = settings
         self.seed = seed
         self.progress = progress
@@ -83,11 +83,26 @@ class RecipeContext:
         self._load_encoder = encoder
         self._encoder: Encoder | None = None
         self._vocabularies: dict[str, Vocabulary] = {}
-        self._document = lru_cache(maxsize=_KEPT_DOCUMENTS)(corpus.get)
+        self._document = lru_cache(maxsize=_KEPT_DOCUMENTS)(self._read_document)
+
+    @property
+    def has_corpus(self) -> bool:
+        """Whether there is a corpus: a benchmark can be checked without one."""
+        return self._corpus is not None
+
+    @property
+    def corpus(self) -> Corpus:
+        """The corpus."""
+        if self._corpus is None:
+            raise UsageError("this needs a corpus, and none was given", fix="name it: --corpus")
+        return self._corpus
 
     def document(self, id: str) -> Document:
         """A document of the corpus."""
         return self._document(id)
+
+    def _read_document(self, id: str) -> Document:
+        return self.corpus.get(id)
 
     def model(self, role: str = "model") -> Model:
         """The model that serves for a role."""

@@ -15,6 +15,7 @@ from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
+from hoofbeat.recipes.trials import QuestionTrials, trials_of
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
@@ -71,6 +72,12 @@ def find_item(benchmark: Benchmark, id: str) -> BenchmarkItem:
         where=str(artefact.path),
         fix=f"the closest ids are {', '.join(close)}" if close else look,
     )
+
+
+def question_trials(artefact: Artefact, id: str) -> QuestionTrials | None:
+    """What the trials of a question found, where its recipe tried it."""
+    item = next((row for row in _rows(artefact, "items.jsonl", RecipeItem) if row.id == id), None)
+    return trials_of(item) if item is not None and item.get("trials") else None
 
 
 def item_spans(item: BenchmarkItem) -> Sequence[Span]:

@@ -138,6 +138,36 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(doubt for doubt in DOUBTS if found[doubt])
 
 
+def trial_findings(trials: QuestionTrials) -> dict[str, str]:
+    """The doubts of a question, each with what it rests on."""
+    answer, guess = trials.answer or AnswerTrial(), trials.guess or GuessTrial()
+    whys = {
+        SECOND_RIGHT: "; ".join(f"{option} {why}" for option, why in trials.faults.items()),
+        NOT_ANSWERABLE: answer.missing,
+        WRONG: f"{answer.said}: {answer.reason}",
+        GIVEN_AWAY: guess.reason,
+        ABSURD: "; ".join(f"{each.option}: {each.reason}" for each in trials.comparison if each.absurd),
+        STYLE: "; ".join(each.option for each in trials.comparison if each.other_style),
+        NOT_TRIED: "; ".join(filter(None, (answer.failure, guess.failure, trials.comparison_failure))),
+    }
+    return {doubt: whys[doubt] for doubt in trials.doubts}
+
+
+def trial_lines(trials: QuestionTrials) -> list[str]:
+    """What the trials of a question found, in words."""
+    lines = []
+    if trials.answer and trials.answer.said:
+        verdict = {"yes": "right", "partly": "right in part", "no": "wrong"}.get(trials.answer.match, "not compared")
+        lines.append(f"a solver answered “{trials.answer.said}” ({verdict}): {trials.answer.reason}")
+    if trials.guess and trials.guess.said:
+        verdict = "right" if trials.guess.right else "wrong"
+        told = f"{verdict}, by {trials.guess.basis}"
+        lines.append(f"from the options alone it guessed “{trials.guess.said}” ({told}): {trials.guess.reason}")
+    if trials.comparison:
+        lines.append(f"{len(trials.comparison)} wrong options were compared with the answer and the case")
+    return [*lines, *(f"{doubt}: {why}" for doubt, why in trial_findings(trials).items())]
+
+
 def trials_of(item: RecipeItem) -> QuestionTrials:
     """What the trials of an item found so far."""
     return msgspec.convert(item.get("trials", {}), QuestionTrials)
@@ -152,19 +182,19 @@ def choice_trials(s: ChoiceTrialSettings, show: Show, replace: Replace | None = 
     Where the comparing call finds an option that is also right, `replace` may put others in its place, once: what is
     new is tried as well. Without it, or where the new ones are no better, the question is rejected.
     """
-    steps = _choice_round(s, show, "")
+    steps = together(*_choice_steps(s, show, ""))
     if replace is not None and s.compare_options:
-        steps += [_replacing("replace options", replace), *_choice_round(s, show, ", again")]
+        steps += [_replacing("replace options", replace), *together(*_choice_steps(s, show, ", again"))]
     return [*steps, account_for_trials("trials", show)] if steps else []
 
 
-def _choice_round(s: ChoiceTrialSettings, show: Show, which: str) -> list[RecipeStep]:
+def _choice_steps(s: ChoiceTrialSettings, show: Show, which: str) -> list[RecipeStep]:
     """The three calls, for questions that were not tried with the options they have now."""
-    return together(
+    return [
         *([_try_choice(f"try the question{which}", show)] if s.try_answer else ()),
         *([_guess(f"guess from the options{which}", show)] if s.try_options else ()),
         *([_compare(f"compare the options{which}", show)] if s.compare_options else ()),
-    )
+    ]
 
 
 def open_trial(show: Show) -> tuple[RecipeStep, RecipeStep]:
@@ -173,6 +203,12 @@ def open_trial(show: Show) -> tuple[RecipeStep, RecipeStep]:
     They are apart so that a recipe may let each travel with other steps of its round; `account_for_trials` ends them.
     """
     return _try_open("try the question", show), _match("compare the answer", show)
+
+
+def every_trial(s: ChoiceTrialSettings, show: Show) -> list[RecipeStep]:
+    """The trials of a benchmark with questions of both kinds; each step passes by those of the other kind."""
+    opened = (_try_open("try the open question", show), _match("compare the answer", show)) if s.try_answer else ()
+    return [*together(*_choice_steps(s, show, ""), *opened[:1]), *opened[1:]]
 
 
 def account_for_trials(name: str, show: Show) -> RecipeStep:
@@ -323,8 +359,8 @@ def _try_choice(name: str, show: Show) -> RecipeStep:
         )
 
     def new(item: RecipeItem) -> bool:
-        answer = trials_of(item).answer
-        return answer is None or (bool(answer.said) and answer.said not in show(item).options)
+        answer, options = trials_of(item).answer, show(item).options
+        return bool(options) and (answer is None or (bool(answer.said) and answer.said not in options))
 
     return _trial(
         name,
@@ -351,8 +387,8 @@ def _guess(name: str, show: Show) -> RecipeStep:
         return _with(item, guess=GuessTrial(said=said, right=right, basis=value["basis"], reason=value["reason"]))
 
     def new(item: RecipeItem) -> bool:
-        guess = trials_of(item).guess
-        return guess is None or (bool(guess.said) and guess.said not in show(item).options)
+        guess, options = trials_of(item).guess, show(item).options
+        return bool(options) and (guess is None or (bool(guess.said) and guess.said not in options))
 
     return _trial(
         name,
@@ -443,7 +479,7 @@ def _try_open(name: str, show: Show) -> RecipeStep:
         values=values,
         read=read,
         failed=lambda item, why: _with(item, answer=AnswerTrial(failure=why)),
-        when=lambda item: trials_of(item).answer is None,
+        when=lambda item: not show(item).options and trials_of(item).answer is None,
         role=SOLVER,
     )
 

@@ -113,6 +113,8 @@ def build_blocks(artefact: Artefact, prefix: str) -> list[Block]:
     blocks += _editions(artefact)
     blocks += _lengths(artefact, prefix)
     blocks += _similarity(artefact, prefix)
+    blocks += _asked_again(artefact)
+    blocks += _trials(artefact, prefix)
     blocks += _review(artefact, prefix)
     return blocks
 
@@ -213,6 +215,37 @@ def _similarity(artefact: Artefact, prefix: str) -> list[Block]:
     )
     draw = partial(interval_bars, bars, title=title, form="count")
     return [figure(f"{prefix}-similarity", f"{title}. {found.descriptions:,} descriptions were compared.", draw), table]
+
+
+def _asked_again(artefact: Artefact) -> list[Block]:
+    """How often a rule objected to a reply and the model was asked once more."""
+    found = artefact.manifest.metrics.get("asked again")
+    if not isinstance(found, dict):
+        return []
+    told = "; ".join(f"{step}: {each['items']}, {each['kept']} kept" for step, each in found.items())
+    return [Text(f"Where a rule objected to a reply, the model was told and asked once more. {told}.")]
+
+
+def _trials(artefact: Artefact, prefix: str) -> list[Block]:
+    """What the trials of the questions that were kept found."""
+    found = artefact.manifest.metrics.get("trials")
+    if not isinstance(found, dict) or not found.get("questions"):
+        return []
+    words = [
+        f"{found['without doubt']} of {count_of(found['questions'], 'question')} passed every trial without doubt."
+    ]
+    if isinstance(answered := found.get("answered"), dict):
+        words.append(f"A solver that saw what an examinee sees was right in {answered['right']} of {answered['of']}.")
+    if isinstance(guessed := found.get("guessed from the options"), dict):
+        expected = guessed["expected by chance"]
+        words.append(f"From the options alone it guessed {guessed['right']} of {guessed['of']} ({expected} by chance).")
+    blocks: list[Block] = [Heading("Trials", f"{prefix}-trials", 3), Text(" ".join(words))]
+    doubts = found.get("doubts")
+    if isinstance(doubts, dict) and doubts:
+        rows = [(doubt, count) for doubt, count in doubts.items() if isinstance(count, int)]
+        caption = "What the trials doubt"
+        blocks.append(counted(f"{prefix}-doubts", caption, "doubt", rows, found["questions"], "questions"))
+    return blocks
 
 
 def _review(artefact: Artefact, prefix: str) -> list[Block]:

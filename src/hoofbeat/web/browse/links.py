@@ -174,6 +174,7 @@ KINDS: dict[str, FolderKind] = {
         "Ranking", "What a retriever found for each question, and how well.", "question", "/rankings/"
     ),
     "comparison": FolderKind("Comparison", "Rankings or answers to the same questions set against each other."),
+    "check": FolderKind("Check of a benchmark", "What is doubtful about its questions, and why.", "question"),
     "leakage": FolderKind("Leakage check", "Signs that models have seen a benchmark before.", "question"),
     "stats": FolderKind(
         "Figures of a corpus", "What a corpus holds, by specialty, year, venue and length.", "document"

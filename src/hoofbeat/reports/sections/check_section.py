@@ -1,0 +1,129 @@
+"""A check of a benchmark in a report: the doubts and how many questions have them, tests against chance, the list."""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+
+import msgspec
+
+from hoofbeat.errors import ArtefactError
+from hoofbeat.recipes.benchmark_check import CHECK_DOUBTS, CheckSummary, QuestionCheck
+from hoofbeat.reports.model import Block, Card, Heading, Text
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, counted
+from hoofbeat.reports.tables import Cell, Column, Table, count_of
+from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
+
+_LISTED = 200
+_WHY = 300
+_CAVEAT = (
+    "Rules see wordings and models err: a doubt is a reason to look, not a verdict. A question without doubt may still "
+    "be wrong."
+)
+
+
+def check_chapter(artefact: Artefact, prefix: str) -> Chapter:
+    """The chapter on one check."""
+    summary = _read(artefact)
+    checks = list(read_jsonl(artefact.file("checks.jsonl"), QuestionCheck))
+    checked = next((ref.name for ref in artefact.manifest.inputs if ref.kind == "benchmark"), artefact.path.name)
+    words = (
+        f"{count_of(summary.questions, 'question')} of {checked}, {summary.with_options:,} with options; parts: "
+        f"{', '.join(summary.parts)}. {_CAVEAT}"
+    )
+    blocks: list[Block] = [Text(words)]
+    if summary.without_answer:
+        blocks.append(Text(f"{count_of(summary.without_answer, 'question')} without an answer could not be tried."))
+    if summary.doubts:
+        rows = list(summary.doubts.items())
+        blocks.append(counted(f"{prefix}-doubts", "What is doubtful", "doubt", rows, summary.questions, "questions"))
+    blocks += _tests(summary, prefix)
+    blocks += _listed(checks, prefix)
+    card = Card(
+        label="Questions without doubt",
+        value=f"{summary.without_doubt:,}",
+        detail=f"of {count_of(summary.questions, 'question')}",
+    )
+    return Chapter(title=f"Check: {checked}", id=prefix, blocks=tuple(blocks), cards=(card,))
+
+
+def _read(artefact: Artefact) -> CheckSummary:
+    file = artefact.file("summary.json")
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=CheckSummary)
+    except (OSError, msgspec.DecodeError) as err:
+        raise ArtefactError(
+            f"the summary of the check can't be read: {err}", where=str(file), fix="make the artefact again"
+        ) from err
+
+
+def _tests(summary: CheckSummary, prefix: str) -> list[Block]:
+    """What holds of the right option more often than chance lets it."""
+    rows: list[tuple[Cell, ...]] = [
+        (what, test.observed, test.n, test.expected, test.p)
+        for what, test in (
+            ("the right option alone is the longest", summary.longest),
+            ("the guess from the options alone is right", summary.guess),
+        )
+        if test is not None
+    ]
+    blocks: list[Block] = []
+    if rows:
+        columns = (
+            Column("of the right option"), Column("observed", "count"), Column("questions", "count"),
+            Column("expected by chance", "amount"), Column("p", "number"),
+        )  # fmt: skip
+        blocks.append(
+            Table(
+                name=f"{prefix}-chance",
+                caption="Does style give the answer away?",
+                n=summary.with_options,
+                unit="questions",
+                columns=columns,
+                rows=tuple(rows),
+                note="One-sided and exact: how likely as many or more are if every option is equally likely.",
+            )
+        )
+    if summary.place is not None:
+        places = zip(ascii_uppercase, summary.place.counts, summary.place.expected, strict=False)
+        blocks.append(
+            Table(
+                name=f"{prefix}-place",
+                caption="Where the right option is",
+                n=summary.place.n,
+                unit="questions",
+                columns=(Column("place"), Column("questions", "count"), Column("expected", "amount")),
+                rows=tuple(places),
+                note=f"p = {summary.place.p:.3g} for so uneven a spread by chance (Pearson's statistic, 20,000 draws).",
+            )
+        )
+    return [Heading("Style and place", f"{prefix}-style", 3), *blocks] if blocks else []
+
+
+def _listed(checks: list[QuestionCheck], prefix: str) -> list[Block]:
+    doubtful = sorted((each for each in checks if each.findings), key=lambda each: CHECK_DOUBTS.index(each.doubts[0]))
+    rows: list[tuple[Cell, ...]] = [
+        (each.question, found.doubt, cut(found.why, _WHY)) for each in doubtful for found in each.findings
+    ]
+    if not rows:
+        return []
+    table = Table(
+        name=f"{prefix}-findings",
+        caption="What was found, the gravest first",
+        n=len(rows),
+        unit="findings",
+        columns=(Column("question"), Column("doubt"), Column("why")),
+        rows=tuple(rows[:_LISTED]),
+        note=f"The first {_LISTED}; doubts.tsv holds all." if len(rows) > _LISTED else "",
+    )
+    return [Heading("Doubtful questions", f"{prefix}-doubtful", 3), table]
+
+
+SECTION = ReportSection(
+    name="check",
+    summary="what is doubtful about a benchmark's questions, with the tests against chance",
+    order=35,
+    kinds=("check",),
+    build=chapter_per_artefact("check", check_chapter),
+)
