@@ -11,7 +11,7 @@ from hoofbeat.cli.session import Calling, calling_options, command_words, editio
 
 if TYPE_CHECKING:
     from hoofbeat.cli.console import Screen
-    from hoofbeat.recipes.benchmark_check import CheckSummary
+    from hoofbeat.findings.benchmark_checks import CheckSummary
 
 _FOLDER = click.Path(path_type=Path)
 _PARTS = ("leaks", "options", "place", "answer", "guess", "compare")

@@ -20,7 +20,7 @@ from msgspec import Struct
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.option_bias import ChanceTest, PlaceTest, chance_test, place_test
+from hoofbeat.findings.benchmark_checks import CheckSummary, chance_test, place_test
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
@@ -82,21 +82,6 @@ class QuestionCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def doubts(self) -> tuple[str, ...]:
         """The doubts, each once, the gravest first."""
         return tuple(sorted({each.doubt for each in self.findings}, key=CHECK_DOUBTS.index))
-
-
-class CheckSummary(Struct, frozen=True, kw_only=True):
-    """What a check adds up to. `longest` and `guess` are tests against chance, `place` one against an even spread."""
-
-    questions: int
-    with_options: int
-    without_answer: int
-    parts: tuple[str, ...]
-    without_doubt: int
-    doubts: dict[str, int]
-    place: PlaceTest | None = None
-    longest: ChanceTest | None = None
-    guess: ChanceTest | None = None
-    trials: dict[str, object] = {}
 
 
 class BenchmarkCheck(Struct, frozen=True, kw_only=True):

@@ -7,12 +7,12 @@ from string import ascii_uppercase
 import msgspec
 
 from hoofbeat.errors import ArtefactError
-from hoofbeat.recipes.benchmark_check import CHECK_DOUBTS, CheckSummary, QuestionCheck
+from hoofbeat.findings.benchmark_checks import CheckSummary
 from hoofbeat.reports.model import Block, Card, Heading, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, counted
 from hoofbeat.reports.tables import Cell, Column, Table, count_of
 from hoofbeat.store import Artefact
-from hoofbeat.store.tables import read_jsonl
+from hoofbeat.store.tables import read_tsv
 from hoofbeat.text import cut
 
 _LISTED = 200
@@ -26,7 +26,6 @@ _CAVEAT = (
 def check_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one check."""
     summary = _read(artefact)
-    checks = list(read_jsonl(artefact.file("checks.jsonl"), QuestionCheck))
     checked = next((ref.name for ref in artefact.manifest.inputs if ref.kind == "benchmark"), artefact.path.name)
     words = (
         f"{count_of(summary.questions, 'question')} of {checked}, {summary.with_options:,} with options; parts: "
@@ -39,7 +38,7 @@ def check_chapter(artefact: Artefact, prefix: str) -> Chapter:
         rows = list(summary.doubts.items())
         blocks.append(counted(f"{prefix}-doubts", "What is doubtful", "doubt", rows, summary.questions, "questions"))
     blocks += _tests(summary, prefix)
-    blocks += _listed(checks, prefix)
+    blocks += _listed(artefact, prefix)
     card = Card(
         label="Questions without doubt",
         value=f"{summary.without_doubt:,}",
@@ -101,10 +100,10 @@ def _tests(summary: CheckSummary, prefix: str) -> list[Block]:
     return [Heading("Style and place", f"{prefix}-style", 3), *blocks] if blocks else []
 
 
-def _listed(checks: list[QuestionCheck], prefix: str) -> list[Block]:
-    doubtful = sorted((each for each in checks if each.findings), key=lambda each: CHECK_DOUBTS.index(each.doubts[0]))
+def _listed(artefact: Artefact, prefix: str) -> list[Block]:
+    """The findings in the order of the folder's table."""
     rows: list[tuple[Cell, ...]] = [
-        (each.question, found.doubt, cut(found.why, _WHY)) for each in doubtful for found in each.findings
+        (row["question"], row["doubt"], cut(row["why"], _WHY)) for row in read_tsv(artefact.file("doubts.tsv"))
     ]
     if not rows:
         return []

@@ -6,7 +6,7 @@ from math import comb
 
 import pytest
 
-from hoofbeat.findings.option_bias import chance_test, place_test
+from hoofbeat.findings.benchmark_checks import chance_test, place_test
 
 
 def test_the_chance_of_so_many_hits_is_exact() -> None:

@@ -1,4 +1,6 @@
-"""Whether something gives the right option away more often than chance: its place, its length, a blind guess.
+"""What a check of a benchmark adds up to, and whether something gives right options away more often than chance.
+
+Three things may: the option's place, its length, and how well it is guessed without the case.
 
 Questions may have different numbers of options, so the tests are exact or simulated under that: every option of a
 question is equally likely to be the right one.
@@ -31,6 +33,21 @@ class PlaceTest(Struct, frozen=True, kw_only=True):
     expected: tuple[float, ...]
     n: int
     p: float
+
+
+class CheckSummary(Struct, frozen=True, kw_only=True):
+    """What a check adds up to. `longest` and `guess` are tests against chance, `place` one against an even spread."""
+
+    questions: int
+    with_options: int
+    without_answer: int
+    parts: tuple[str, ...]
+    without_doubt: int
+    doubts: dict[str, int]
+    place: PlaceTest | None = None
+    longest: ChanceTest | None = None
+    guess: ChanceTest | None = None
+    trials: dict[str, object] = {}
 
 
 def chance_test(hits: Sequence[bool], options: Sequence[int]) -> ChanceTest | None:
