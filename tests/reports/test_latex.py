@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.reports.latex import escape, to_latex
 from hoofbeat.reports.tables import Column, Table
+from hoofbeat.reports.text_formats import escape, to_latex
 from hoofbeat.store import Artefact
 from tests.reports.examples import HOSTILE
 

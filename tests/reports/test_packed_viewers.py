@@ -12,9 +12,9 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Answer, Question
 from hoofbeat.reports.item_views import answers_viewer
 from hoofbeat.reports.lookup import Lookup
-from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import Chart, Entry, Report, Text, Viewer
 from hoofbeat.reports.page import to_html, write_html
+from hoofbeat.reports.text_formats import to_markdown
 from hoofbeat.reports.viewers import codes_of, places_of, viewer_of
 from hoofbeat.store.tables import write_jsonl
 from tests.reports.parsing import parsed

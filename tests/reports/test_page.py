@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 
 from hoofbeat.reports.charts import Bar, interval_bars
-from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import (
     AnswerView,
     Block,
@@ -37,6 +36,7 @@ from hoofbeat.reports.model import (
 )
 from hoofbeat.reports.page import to_html
 from hoofbeat.reports.tables import Column, Table, to_csv
+from hoofbeat.reports.text_formats import to_markdown
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import parsed
 

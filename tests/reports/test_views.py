@@ -22,8 +22,7 @@ from hoofbeat.records import (
 )
 from hoofbeat.reports.item_views import answer_view, question_view
 from hoofbeat.reports.model import AnswerView, QuestionView
-from hoofbeat.reports.nodes import Shared, element, markup, packed
-from hoofbeat.reports.viewers import block_nodes
+from hoofbeat.reports.viewers import Shared, block_nodes, element, markup, packed
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import parsed, words
 

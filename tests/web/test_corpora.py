@@ -14,7 +14,14 @@ from hoofbeat.models.requests import Trouble
 from hoofbeat.records import Document, DocumentTable, Figure
 from hoofbeat.store import Ledger, table_listing
 from hoofbeat.web.browse import corpus_search, open_folders
-from hoofbeat.web.browse.corpus_search import CorpusSearch, RecentCache, begin_search, checked_line, kept_searches
+from hoofbeat.web.browse.corpus_search import (
+    CorpusSearch,
+    RecentCache,
+    begin_search,
+    checked_line,
+    kept_searches,
+    offered_stages,
+)
 from hoofbeat.web.site import Site, SiteSettings
 from tests.recipes.support import Script
 from tests.web.browse_support import PIXEL, Visitor, a_corpus, a_site
@@ -171,6 +178,18 @@ def test_lines_may_ask_the_models_of_the_site_and_no_others(folders: Path) -> No
     assert checked_line(offering, "bm25 > rerank[model=openai:one]@5")
     with pytest.raises(UsageError, match="openai:two is not offered"):
         checked_line(offering, "bm25 > rerank[model=openai:two]@5")
+
+
+def test_a_cross_encoder_that_the_server_was_started_with_is_offered_without_a_language_model(folders: Path) -> None:
+    line = "bm25 > rerank[with=models/cross-encoder]@5"
+    own = Site(library=a_site(folders).library, settings=SiteSettings(line=line))
+    assert str(checked_line(own, line)) == line
+    assert "rerank" in [stage.name for stage in offered_stages(own)]
+    assert "rerank" not in [stage.name for stage in offered_stages(a_site(folders))]
+    with pytest.raises(UsageError, match="models/other, which rerank names, is not offered"):
+        checked_line(own, "bm25 > rerank[with=models/other]@5")
+    with pytest.raises(UsageError, match="this server has none"):
+        checked_line(own, "bm25 > rerank@5")
 
 
 def with_model(folders: Path, ledger: Path, script: Script, asked: list[str]) -> Visitor:

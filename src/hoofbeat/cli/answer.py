@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("answer")
 @click.argument("benchmark", type=click.Path(path_type=Path))
-@click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents to retrieve from.")
+@click.option("--corpus", type=click.Path(path_type=Path), help="The documents to retrieve from.")
 @click.option(
     "--condition", "conditions", multiple=True, default=("closed",), show_default=True,
     help="closed, images, 'first 20%', 'first 20% of sentences', oracle, a retriever line with how many passages: "
@@ -42,30 +42,11 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of sampling; sample n uses seed + n."
 )
-@click.option(
-    "--option-seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Seed of the order options are shown in.",
-)
+@click.option("--option-seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Seed of the order options are shown in.")  # fmt: skip
 @output_option("run")
 @calling_options_of_several
-def command(
-    benchmark: Path,
-    corpus_path: Path | None,
-    conditions: tuple[str, ...],
-    protocols: tuple[str, ...],
-    instruction: str,
-    edition: str,
-    limit: int | None,
-    samples: int,
-    temperature: float,
-    seed: int,
-    option_seed: int,
-    output: Path,
-    calling: Calling,
-) -> None:
+def command(benchmark: Path, edition: str, output: Path, calling: Calling, **options: Any) -> None:
     """Let models answer the questions of BENCHMARK.
 
     A model may have options of its own in brackets: 'embedded[temperature=0.6,samples=3]'.
@@ -76,19 +57,7 @@ def command(
     from hoofbeat.store import check_target
 
     screen = calling.screen()
-    plan = plan_run(
-        Benchmark.open(benchmark, edition),
-        models=calling.model_specs,
-        conditions=conditions,
-        protocols=protocols,
-        instruction=instruction,
-        corpus=corpus_path,
-        limit=limit,
-        samples=samples,
-        temperature=temperature,
-        seed=seed,
-        option_seed=option_seed,
-    )
+    plan = plan_run(Benchmark.open(benchmark, edition), models=calling.model_specs, **options)
     if not calling.only_estimate:
         check_target(output.resolve(), KIND)
     with calling.open() as session:

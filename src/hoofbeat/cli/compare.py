@@ -13,7 +13,7 @@ from hoofbeat.reports.comparison.answers_page import flips_of, warnings_of
 from hoofbeat.reports.comparison.compare_folders import compare_folders
 from hoofbeat.reports.comparison.rankings import RankingsComparison
 from hoofbeat.reports.report_writer import KIND
-from hoofbeat.reports.tables import Cell, Column
+from hoofbeat.reports.tables import Cell, columns_of
 from hoofbeat.store import check_target
 
 _SHOWN = 20
@@ -94,14 +94,7 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
 
 
 def _show_answers(screen: Screen, compared: AnswersComparison) -> None:
-    columns = (
-        "",
-        Column("questions", "count"),
-        Column("difference, points", "points"),
-        Column("p (Holm)", "p"),
-        Column("unscored", "count"),
-        "flipped",
-    )
+    columns = columns_of(" | questions:count | difference, points:points | p (Holm):p | unscored:count | flipped")
     rows: list[tuple[Cell, ...]] = []
     surest = sorted(zip(compared.pairs, compared.differences, strict=True), key=lambda item: item[1].p_holm)
     for pair, row in surest[:_SHOWN]:

@@ -34,7 +34,7 @@ from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme
 from hoofbeat.corpus.vocabularies.specialties import label_corpus, label_requests
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, DocumentTable, Figure, Section
-from hoofbeat.reports.tables import Column, Table, table_of
+from hoofbeat.reports.tables import Column, Table, columns_of, table_of
 from hoofbeat.store import Cost, Counts
 from hoofbeat.store.files import write_bytes
 from hoofbeat.text import for_terminal
@@ -158,7 +158,7 @@ def _shares(title: str, rows: Sequence[Share]) -> Table:
     if many:
         rest = rows[_SHOWN_ROWS:]
         cells.append((f"({len(rest)} more)", sum(row.documents for row in rest), sum(row.share for row in rest)))
-    return table_of((title, Column("documents", "count"), Column("share", "share")), cells)
+    return table_of((title, *columns_of("documents:count | share:share")), cells)
 
 
 def _printed(table: Table) -> RichTable:

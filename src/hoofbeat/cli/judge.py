@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
-from msgspec import Struct
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options_of_several, check_file, command_words
@@ -18,21 +19,6 @@ from hoofbeat.judging.judge_plan import plan_judging
 from hoofbeat.judging.judgments_folder import KIND
 from hoofbeat.models import Estimate
 from hoofbeat.store import Artefact, check_target
-
-
-class _Wanted(Struct, frozen=True, kw_only=True):
-    """The options, as given."""
-
-    by: tuple[str, ...]
-    conditions: tuple[str, ...]
-    probes: tuple[str, ...]
-    probe_size: int
-    seed: int
-    encoder: str
-    idf: bool
-    humans: tuple[Path, ...]
-    aspect: str
-    annotator: str
 
 
 class _JudgeCommand(click.Command):
@@ -80,36 +66,22 @@ class _JudgeCommand(click.Command):
     help="Folder for the result [default: judged]; with --sample-for-humans the sheet [default: labels.csv].",
 )  # fmt: skip
 @calling_options_of_several
-def command(answers: Path, sample: int | None, output: Path | None, calling: Calling, **options: object) -> None:
+def command(answers: Path, sample: int | None, output: Path | None, calling: Calling, **options: Any) -> None:
     """Judge the answers of a run, or add judgments to those of a folder.
 
     With several --model the majority decides, and every vote is kept. A model is loaded only for what asks one, and
     for probes.
     """
-    wanted = _Wanted(**options)  # type: ignore[arg-type]
     screen = calling.screen()
     folder = AnswerFolder.open(answers)
     if sample is not None:
-        _write_sheet(screen, folder, wanted, sample, output or Path("labels.csv"))
+        criteria = options["by"] or (options["aspect"],)
+        _write_sheet(screen, folder, criteria, sample, output or Path("labels.csv"), options["seed"])
         return
     target = output or Path("judged")
     check_target(target.resolve(), KIND)
     with calling.open() as session:
-        plan = plan_judging(
-            folder,
-            session,
-            models=calling.model_specs,
-            by=wanted.by,
-            conditions=wanted.conditions,
-            probes=wanted.probes,
-            probe_size=wanted.probe_size,
-            seed=wanted.seed,
-            encoder=wanted.encoder,
-            idf=wanted.idf,
-            humans=wanted.humans,
-            aspect=wanted.aspect,
-            annotator=wanted.annotator,
-        )
+        plan = plan_judging(folder, session, models=calling.model_specs, **options)
         for note in plan.notes:
             screen.say(note)
         if calling.only_estimate:
@@ -122,17 +94,18 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
         screen.finish(artefact, next_step=("hoofbeat", "report", target, "-o", "report"))
 
 
-def _write_sheet(screen: Screen, folder: AnswerFolder, wanted: _Wanted, count: int, path: Path) -> None:
+def _write_sheet(
+    screen: Screen, folder: AnswerFolder, criteria: Sequence[str], count: int, path: Path, seed: int
+) -> None:
     check_file(path, ".csv")
     for each in (path, design_path(path)):
         if each.exists():
             raise OutputError(
                 "a file stands there, and it may belong to labels", where=str(each), fix="name another file with -o"
             )
-    if len(wanted.by) > 1:
+    if len(criteria) > 1:
         raise UsageError("a sheet asks for one aspect", fix="give --by once")
-    aspect = wanted.by[0] if wanted.by else wanted.aspect
-    design = write_sheet(folder, aspect, count, path, seed=wanted.seed)
+    design = write_sheet(folder, criteria[0], count, path, seed=seed)
     warnings = design.warnings()
     if screen.as_json:
         told = {"sheet": str(path), "design": str(design_path(path)), "rows": design.drawn, "seed": design.seed}

@@ -16,7 +16,7 @@ from hoofbeat.leakage.leakage_check import KIND, PARTS, plan_leakage_check
 from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, LeakageEstimate, LeakageSummary
 from hoofbeat.leakage.near_duplicates import THRESHOLD
 from hoofbeat.leakage.training_cutoffs import POSITIONS, DateAccuracy, DateCounts
-from hoofbeat.reports.tables import Column, Form, written
+from hoofbeat.reports.tables import Form, columns_of, written
 from hoofbeat.store import check_target
 
 _FOLDER = click.Path(path_type=Path)
@@ -147,7 +147,7 @@ def _show_dates(screen: Screen, counts: Sequence[DateCounts], accuracies: Sequen
         told = ", ".join(f"{row.positions[name]} {name}" for name in POSITIONS)
         screen.say(f"{row.model}: cutoff {row.cutoff.until} ({row.cutoff.kind}; {row.cutoff.source}): {told}")
     if accuracies:
-        header = ("accuracy by date", "condition", "before", "after", Column("before - after", "points"))
+        header = columns_of("accuracy by date | condition | before | after | before - after:points")
         screen.table(
             header,
             [
@@ -167,15 +167,9 @@ def _show_dates(screen: Screen, counts: Sequence[DateCounts], accuracies: Sequen
 def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
     if not gaps:
         return
-    header = (
-        "closed against oracle",
-        "protocol",
-        Column("answers", "count"),
-        Column("closed", "share"),
-        Column("oracle", "share"),
-        Column("gap", "points"),
-        Column("right closed, wrong oracle", "count"),
-        Column("unscored in either", "count"),
+    header = columns_of(
+        "closed against oracle | protocol | answers:count | closed:share | oracle:share | "
+        "gap:points | right closed, wrong oracle:count | unscored in either:count"
     )
     screen.table(
         header,

@@ -15,7 +15,7 @@ from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Report
 from hoofbeat.reports.report_writer import FORMATS, write_report
 from hoofbeat.reports.section import Chapter, PlantedLabels, ReportInputs, ReportOptions, report_kinds, sections
 from hoofbeat.reports.sections.published_section import check_papers
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, short_hash
+from hoofbeat.reports.tables import Cell, Table, columns_of, count_of, model_name, short_hash
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.tables import canonical_json
@@ -67,7 +67,7 @@ def _facts(artefact: Artefact, number: int) -> Table:
         caption=f"{artefact.path.name}: how it was made",
         n=counts.kept,
         unit="items kept",
-        columns=(Column("fact"), Column("value")),
+        columns=columns_of("fact | value"),
         rows=kept,
     )
 
@@ -89,7 +89,7 @@ def _inputs(manifest: Manifest, number: int) -> Table:
         caption="Inputs",
         n=total,
         unit="inputs",
-        columns=(Column("input"), Column("kind"), Column("hash")),
+        columns=columns_of("input | kind | hash"),
         rows=rows,
         note=f"The first {_INPUTS} of {total:,}." if total > _INPUTS else "",
     )
@@ -105,14 +105,7 @@ def _costs(artefacts: Sequence[Artefact]) -> Table:
             (artefact.path.name, artefact.manifest.kind, cost.calls, cost.tokens_in, cost.tokens_out, cost.money)
         )
     rows.append(("all", "", total.calls, total.tokens_in, total.tokens_out, total.money))
-    columns = (
-        Column("artefact"),
-        Column("kind"),
-        Column("calls", "count"),
-        Column("tokens in", "count"),
-        Column("tokens out", "count"),
-        Column("money", "number"),
-    )
+    columns = columns_of("artefact | kind | calls:count | tokens in:count | tokens out:count | money:number")
     return Table(
         name="costs",
         caption="Cost of each artefact",

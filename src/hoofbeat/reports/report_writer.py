@@ -10,11 +10,10 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.charts import standalone
-from hoofbeat.reports.latex import report_fragment, to_latex
-from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import Chart, Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.tables import Table, to_csv
+from hoofbeat.reports.text_formats import report_fragment, to_latex, to_markdown
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.files import slug, write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv

@@ -19,7 +19,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.registry import registry
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Lead
-from hoofbeat.reports.tables import Cell, Column, Form, Table, written
+from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.text import cut
 
@@ -153,7 +153,7 @@ def counted(
 ) -> Table:
     """How often each thing was seen, with its share of the total."""
     rows = tuple((label, count, count / total if total else None) for label, count in counts)
-    columns = (Column(head), Column("count", "count"), Column("share", "share"))
+    columns = (Column(head), *columns_of("count:count | share:share"))
     return Table(name=name, caption=caption, n=total, unit=unit, columns=columns, rows=rows, note=note)
 
 

@@ -11,7 +11,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from msgspec import Struct
 
@@ -89,7 +89,13 @@ def _range(low: float, high: float, form: Form) -> str:
 Cell = str | int | float | tuple[float, float] | tuple[float, float, float] | None
 """A table's cell; a pair of numbers is a range, three a value with its interval, None a figure that has no value."""
 
+if TYPE_CHECKING:
+    from hoofbeat.findings.intervals import Interval
+
 _HEADS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high")}
+
+
+_FORMS: dict[str, Form] = {"": "text", **{form: form for form in get_args(Form)}}
 
 
 class Column(Struct, frozen=True):
@@ -97,6 +103,17 @@ class Column(Struct, frozen=True):
 
     title: str
     form: Form = "text"
+
+
+def triple(value: float | None, interval: Interval | None) -> Cell:
+    """A figure with its interval as a cell."""
+    return value if value is None or interval is None else (value, interval.low, interval.high)
+
+
+def columns_of(header: str) -> tuple[Column, ...]:
+    """Columns as one line: `model | answers:count | accuracy, 95%:share`; a title without a form holds text."""
+    parts = [part.partition(":") for part in header.split(" | ")]
+    return tuple(Column(title, _FORMS[form]) for title, _, form in parts)
 
 
 class Table(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from hoofbeat.review.invitations import Throttle
 from hoofbeat.version import __version__
 from hoofbeat.web import ask_pages, home_page
 from hoofbeat.web.browse import audit_pages, benchmark_pages, corpus_pages, ranking_pages, run_comparison, run_pages
-from hoofbeat.web.browse.open_folders import NotReady, preparing_page
+from hoofbeat.web.browse.open_folders import PageInstead
 from hoofbeat.web.page_rendering import REFUSALS, refuse, refuse_error
 from hoofbeat.web.review import adjudication_pages, exam_pages, people_pages, task_pages, team_pages
 from hoofbeat.web.security import Guard
@@ -88,10 +88,10 @@ def _add_errors(app: FastAPI) -> None:
         """An error of ours."""
         return refuse_error(request, err)
 
-    @app.exception_handler(NotReady)
-    def waiting(request: Request, err: NotReady) -> Response:
-        """A folder that is being read."""
-        return preparing_page(request, err.folder)
+    @app.exception_handler(PageInstead)
+    def instead(_: Request, err: PageInstead) -> Response:
+        """Something that is not here, or being read."""
+        return err.page
 
     @app.exception_handler(RequestValidationError)
     def misread(request: Request, err: RequestValidationError) -> Response:

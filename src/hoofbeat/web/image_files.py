@@ -53,6 +53,14 @@ def artefact_of(site: Site, study: Study) -> Artefact | None:
     return None
 
 
+def item_image(request: Request, artefact: Artefact | None, files: Sequence[str], number: int) -> Response:
+    """Image `number` (from 1) of a review item, from the artefact where this server has it."""
+    found = picture(artefact, files, number) if artefact is not None else None
+    if found is None:
+        return not_found(request, "This image is not on this server.")
+    return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=3600"})
+
+
 def picture(artefact: Artefact, files: Sequence[str], number: int) -> tuple[bytes, str] | None:
     """Image `number` (from 1) of these files, and its media type by its first bytes."""
     if not 1 <= number <= len(files) or not artefact.has(files[number - 1]):

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from fastapi import HTTPException, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -147,13 +147,3 @@ def log_bug(err: BaseException) -> None:
     frames = traceback.extract_tb(err.__traceback__)[-3:]
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
     _LOG.error("this should not happen: %s at %s", type(err).__name__, places)
-
-
-def missing_folder_error(kind: str) -> HTTPException:
-    """There is no folder of that kind and name."""
-    return HTTPException(404, f"there is no {kind} of this name here")
-
-
-def not_ready_error() -> HTTPException:
-    """The folder is not ready yet."""
-    return HTTPException(503, "the folder is being prepared", headers={"Retry-After": "3"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -24,6 +25,9 @@ from hoofbeat.reports.charts.svg import (
     wrap,
 )
 from hoofbeat.reports.tables import Form, count_of, written
+
+if TYPE_CHECKING:
+    from hoofbeat.findings.intervals import Interval
 
 _LINE = 17.0
 _GAP = 14.0
@@ -43,6 +47,12 @@ class Bar(Struct, frozen=True, kw_only=True):
             return "no value", ""
         spread = f"({written((self.low, self.high), form)})" if self.low is not None and self.high is not None else ""
         return written(self.value, form), spread
+
+
+def interval_bar(label: str, value: float | None, interval: Interval | None) -> Bar:
+    """A figure with its interval as a bar."""
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return Bar(label=label, value=value, low=low, high=high)
 
 
 class _Scale(Struct, frozen=True):
@@ -286,18 +296,6 @@ _TIPS = 400
 """Differences up to so many are bars that say what they are; more are drawn as one shape."""
 
 
-class _Panel:
-    """One panel of dots: where it stands, and its axis."""
-
-    def __init__(self, left: float, right: float, marks: Sequence[float]) -> None:
-        self.left, self.right, self.marks = left, right, marks
-
-    def at(self, value: float) -> float:
-        """Where a value stands; what lies beyond the axis stands at its end."""
-        first, last = self.marks[0], self.marks[-1]
-        return self.left + (min(max(value, first), last) - first) / (last - first) * (self.right - self.left)
-
-
 def interval_dots(
     rows: Sequence[str],
     panels: Mapping[str, Sequence[Bar]],
@@ -334,8 +332,9 @@ def interval_dots(
             for number, line in enumerate(lines):
                 drawing.text(edge, y + 12 + number * _DOT_LINE, line, "m b", tip=name)
             bars = panels[name]
-            panel = _Panel(edge + 2, edge + size - 56, _marks(flat if shared else bars))
-            _dot_axis(drawing, panel, top, bottom, form)
+            marks = _marks(flat if shared else bars)
+            panel = _Scale(marks[0], marks[-1], edge + 2, edge + size - 56)
+            _dot_axis(drawing, panel, marks, (top, bottom), form)
             for row, bar, middle in zip(rows, bars, middles, strict=True):
                 told.append(f"{name}, {row}: {' '.join(bar.words(form))}".strip())
                 _dot(drawing, panel, bar, middle, told[-1])
@@ -349,19 +348,21 @@ def _marks(bars: Sequence[Bar]) -> list[float]:
     return ticks(min(known, default=0.0), max(known, default=1.0), 3)
 
 
-def _dot_axis(drawing: SvgDrawing, panel: _Panel, top: float, bottom: float, form: Form) -> None:
+def _dot_axis(
+    drawing: SvgDrawing, panel: _Scale, marks: Sequence[float], ends: tuple[float, float], form: Form
+) -> None:
     """Lines at the marks, and the numbers of all of them, or of every second or third where they would touch."""
-    words = [f"{100 * mark:g}%" if form == "share" else f"{mark:g}".replace("-", "−") for mark in panel.marks]
-    gap = panel.at(panel.marks[1]) - panel.left
+    words = [f"{100 * mark:g}%" if form == "share" else f"{mark:g}".replace("-", "−") for mark in marks]
+    gap = panel.at(marks[1]) - panel.left
     step = next((n for n in (1, 2, 3) if max(text_width(word, SMALL) for word in words) + 4 <= n * gap), len(words))
-    for place, (mark, word) in enumerate(zip(panel.marks, words, strict=True)):
+    for place, (mark, word) in enumerate(zip(marks, words, strict=True)):
         x = panel.at(mark)
-        drawing.line(x, top, x, bottom, "ax" if mark == 0 else "g")
+        drawing.line(x, ends[0], x, ends[1], "ax" if mark == 0 else "g")
         if place % step == 0:
-            drawing.text(x, bottom + 15, word, "m", anchor="middle")
+            drawing.text(x, ends[1] + 15, word, "m", anchor="middle")
 
 
-def _dot(drawing: SvgDrawing, panel: _Panel, bar: Bar, middle: float, tip: str) -> None:
+def _dot(drawing: SvgDrawing, panel: _Scale, bar: Bar, middle: float, tip: str) -> None:
     if bar.value is None:
         return
     if bar.low is not None and bar.high is not None:

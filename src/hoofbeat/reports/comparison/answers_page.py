@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from hoofbeat.findings.accuracy import CHANGES, Accuracy, change, flips, standing, tone_of_change
 from hoofbeat.records import Answer, Judgment, Question, Span
-from hoofbeat.reports.charts import Bar, interval_bars
+from hoofbeat.reports.charts import interval_bar, interval_bars
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair
 from hoofbeat.reports.item_views import answer_key, answer_view, question_view
 from hoofbeat.reports.model import Block, Card, Entry, Heading, Report, Text, Viewer, tables_in
 from hoofbeat.reports.report_writer import KIND, NOTICE, write_comparison
 from hoofbeat.reports.section import figure, reasons_text, spread
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, flat_rows, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, flat_rows, triple, written
 from hoofbeat.reports.viewers import viewer_of
 from hoofbeat.store import Artefact, Counts, Manifest
 from hoofbeat.text import cut
@@ -277,12 +277,7 @@ def _difference_blocks(compared: AnswersComparison) -> list[Block]:
     rows = list(zip(compared.pairs, compared.differences, strict=True))
     shown = sorted(rows, key=lambda item: -abs(item[1].paired.difference))[:_DRAWN] if len(rows) > _DRAWN else rows
     bars = [
-        Bar(
-            label=("[!] " if pair.marks else "") + compared.title(pair),
-            value=row.paired.difference,
-            low=row.paired.interval.low,
-            high=row.paired.interval.high,
-        )
+        interval_bar(("[!] " if pair.marks else "") + compared.title(pair), row.paired.difference, row.paired.interval)
         for pair, row in shown
     ]
     reach = max([0.1, *(abs(end) for bar in bars for end in (bar.low or 0.0, bar.high or 0.0))])
@@ -302,21 +297,10 @@ def _difference_blocks(compared: AnswersComparison) -> list[Block]:
 
 
 def _pairs_table(compared: AnswersComparison) -> Table:
-    columns = (
-        Column("second"),
-        Column("against first"),
-        Column("same measurement"),
-        Column("questions", "count"),
-        Column("accuracy, first", "share"),
-        Column("accuracy, second", "share"),
-        Column("difference, points", "points"),
-        Column("only second right", "count"),
-        Column("only first right", "count"),
-        Column("p", "p"),
-        Column("Holm p", "p"),
-        Column("unscored", "count"),
-        Column("sensitivity", "points"),
-        Column("test"),
+    columns = columns_of(
+        "second | against first | same measurement | questions:count | accuracy, first:share | "
+        "accuracy, second:share | difference, points:points | only second right:count | "
+        "only first right:count | p:p | Holm p:p | unscored:count | sensitivity:points | test"
     )
     rows: list[tuple[Cell, ...]] = []
     for pair, row in zip(compared.pairs, compared.differences, strict=True):
@@ -360,18 +344,9 @@ def _same(pair: Pair) -> str:
 
 
 def _systems_table(compared: AnswersComparison) -> Table:
-    columns = (
-        Column("folder"),
-        Column("model"),
-        Column("condition"),
-        Column("protocol"),
-        Column("planned", "count"),
-        Column("right", "count"),
-        Column("unscored", "count"),
-        Column("accuracy, 95% bootstrap", "share"),
-        Column("95% Wilson", "share"),
-        Column("sensitivity", "share"),
-        Column("why unscored"),
+    columns = columns_of(
+        "folder | model | condition | protocol | planned:count | right:count | unscored:count | "
+        "accuracy, 95% bootstrap:share | 95% Wilson:share | sensitivity:share | why unscored"
     )
     rows: list[tuple[Cell, ...]] = []
     for place, row in compared.accuracies.items():
@@ -385,7 +360,7 @@ def _systems_table(compared: AnswersComparison) -> Table:
                 row.planned,
                 row.correct,
                 _lost(row),
-                (row.accuracy, row.bootstrap.low, row.bootstrap.high),
+                triple(row.accuracy, row.bootstrap),
                 (row.wilson.low, row.wilson.high),
                 row.sensitivity,
                 reasons_text(row.unscored),
@@ -409,7 +384,7 @@ def _flips_table(compared: AnswersComparison) -> Table:
         caption="How many questions flipped, from first to second",
         n=max(row.paired.n for row in compared.differences),
         unit="questions",
-        columns=(Column("second"), Column("against first"), *(Column(name, "count") for name in changes)),
+        columns=(*columns_of("second | against first"), *(Column(name, "count") for name in changes)),
         rows=tuple(
             (compared.name(pair.second), compared.name(pair.first), *(count[name] for name in changes))
             for pair, count in zip(compared.pairs, counts, strict=True)

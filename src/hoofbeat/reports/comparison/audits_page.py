@@ -13,12 +13,12 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.audit_changes import AuditsComparison, CoverageChange
 from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
+from hoofbeat.reports.charts import interval_bar, interval_dots, number_matrix
 from hoofbeat.reports.model import Block, Chart, Heading, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import NOTICE, report_files
 from hoofbeat.reports.section import figure
 from hoofbeat.reports.sections.audits.audit_change_blocks import change_cards, change_in_words
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_tsv
@@ -188,7 +188,7 @@ def _page(compared: AuditsComparison, names: tuple[str, str], warnings: Sequence
 
 def _points(value: float | None, interval: Interval | None) -> Cell:
     """A change with its interval."""
-    return None if value is None or interval is None else (value, interval.low, interval.high)
+    return triple(value, interval) if interval else None
 
 
 def _shown_labels(labels: Sequence[str]) -> list[str]:
@@ -206,13 +206,7 @@ def split_table(split: PrevalenceIntensity) -> Table:
         ("by coverage", None, None, _points(split.by_coverage, split.by_coverage_interval),
          "what remains of pct_any_div: pairs that only one audit judged")
     )  # fmt: skip
-    columns = (
-        Column("rate"),
-        Column("before", "share"),
-        Column("after", "share"),
-        Column("change, points", "points"),
-        Column("what it is"),
-    )
+    columns = columns_of("rate | before:share | after:share | change, points:points | what it is")
     return Table(
         name="split", caption="What changed", n=split.questions, unit="questions", columns=columns, rows=tuple(rows),
         note=_NOTE,
@@ -230,7 +224,7 @@ def _group_table(facet: str, groups: dict[str, PrevalenceIntensity], questions: 
         )
         for name, found in groups.items()
     ]
-    columns = [Column(facet), Column("questions", "count"), Column("judged in both", "count")]
+    columns = [Column(facet), *columns_of("questions:count | judged in both:count")]
     columns += [Column(name, "points") for name in (*(name for _, name, _ in _RATES), "by coverage")]
     return Table(
         name=f"by-{facet}", caption=f"Changes by {facet}, in percentage points", n=questions, unit="questions",
@@ -267,11 +261,7 @@ def _coverage(rows: Sequence[CoverageChange]) -> list[Block]:
         return [Notice("Neither audit holds answers.")]
     moved = sorted((row for row in rows if row.change is not None), key=lambda row: (-abs(row.change or 0), row.source))
     shown = sorted(moved[:_CHARTED], key=lambda row: (-(row.change or 0), row.source))
-    bars = [
-        Bar(label=row.source, value=row.change, low=row.interval.low, high=row.interval.high)
-        for row in shown
-        if row.interval is not None
-    ]
+    bars = [interval_bar(row.source, row.change, row.interval) for row in shown if row.interval is not None]
     blocks: list[Block] = []
     if bars:
         draw = partial(
@@ -280,15 +270,9 @@ def _coverage(rows: Sequence[CoverageChange]) -> list[Block]:
         )  # fmt: skip
         few = f" The {_CHARTED} that changed most." if len(moved) > _CHARTED else ""
         blocks.append(figure("coverage", f"Change of the share of questions a source addresses.{few}", draw))
-    columns = (
-        Column("source"),
-        Column("before", "share"),
-        Column("after", "share"),
-        Column("asked in both", "count"),
-        Column("gained", "count"),
-        Column("lost", "count"),
-        Column("change, points", "points"),
-        Column("p (McNemar)", "p"),
+    columns = columns_of(
+        "source | before:share | after:share | asked in both:count | gained:count | lost:count | "
+        "change, points:points | p (McNemar):p"
     )
     table = Table(
         name="coverage",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.breakdown import FacetGroup, FacetTable, SetTable, by_facet, over_sets, values_of
-from hoofbeat.findings.intervals import Interval, bootstrap_mean, cluster_labels
+from hoofbeat.findings.intervals import bootstrap_mean, cluster_labels
 from hoofbeat.findings.systems import (
     Ablation,
     AblationCell,
@@ -40,6 +40,7 @@ from hoofbeat.reports.charts import (
     curves,
     difference_bars,
     fitted_scatter,
+    interval_bar,
     interval_dots,
     number_matrix,
 )
@@ -48,7 +49,7 @@ from hoofbeat.reports.comparison.rankings import RankingsComparison
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Report, Text
 from hoofbeat.reports.report_writer import KIND, NOTICE, Sheet, write_comparison
 from hoofbeat.reports.section import figure, spread
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact, Counts, Manifest
 from hoofbeat.store.files import slug
 from hoofbeat.version import __version__
@@ -68,10 +69,7 @@ def measure_bars(
         questions, values = shared_values(systems, measure)
         labels = cluster_labels(questions, clusters)
         spans = {name: bootstrap_mean(array, clusters=labels, seed=seed) for name, array in values.items()}
-        found[measure] = {
-            name: Bar(label=name, value=float(array.mean()), low=spans[name].low, high=spans[name].high)
-            for name, array in values.items()
-        }
+        found[measure] = {name: interval_bar(name, float(array.mean()), spans[name]) for name, array in values.items()}
     return found
 
 
@@ -95,7 +93,7 @@ def measure_blocks(bars: Measured, table: SystemTable) -> list[Block]:
     order = [row.system for row in table.ranked]
     plotted = list(bars)[:_PLOTTED]
     panels = {measure: [bars[measure][name] for name in order] for measure in plotted}
-    columns = [Column("system"), Column("place", "count"), Column("place, 95%", "text")]
+    columns = [*columns_of("system | place:count | place, 95%:text")]
     columns += [Column(measure, "number") for measure in bars]
     rows: list[tuple[Cell, ...]] = []
     for row in table.ranked:
@@ -129,17 +127,12 @@ def difference_blocks(systems: Systems, table: SystemTable) -> list[Block]:
         Column("system"),
         *([] if one else [Column("against")]),
         Column(f"{table.measure} gained", "number"),
-        Column("better", "count"),
-        Column("same", "count"),
-        Column("worse", "count"),
-        Column("p", "p"),
-        Column("p, Holm", "p"),
+        *columns_of("better:count | same:count | worse:count | p:p | p, Holm:p"),
     ]
     rows: list[tuple[Cell, ...]] = []
     for row in table.comparisons:
-        span = row.paired.interval
         names: tuple[Cell, ...] = (row.a,) if one else (row.a, row.b)
-        gained = (row.paired.difference, span.low, span.high)
+        gained = triple(row.paired.difference, row.paired.interval)
         rows.append((*names, gained, row.wins, row.ties, row.losses, row.test.p, row.p_holm))
     against = f" from {table.comparisons[0].b}" if one else ""
     blocks: list[Block] = [
@@ -334,11 +327,10 @@ def _baseline_words(grid: Ablation) -> str:
 def _ablation_cells(cell: AblationCell | None) -> list[Cell]:
     if cell is None:
         return [None, None, None]
-    mean = (cell.mean, cell.interval.low, cell.interval.high)
+    mean = triple(cell.mean, cell.interval)
     if cell.gain is None:
         return [mean, "baseline" if cell.baseline else None, None]
-    span = cell.gain.interval
-    return [mean, (cell.gain.difference, span.low, span.high), cell.relative]
+    return [mean, triple(cell.gain.difference, cell.gain.interval), cell.relative]
 
 
 def ablation_blocks(grids: Sequence[Ablation]) -> list[Block]:
@@ -363,9 +355,7 @@ def ablation_blocks(grids: Sequence[Ablation]) -> list[Block]:
 
 
 def _ablation_bar(cell: AblationCell | None) -> Bar:
-    if cell is None:
-        return Bar(label="", value=None)
-    return Bar(label="", value=cell.mean, low=cell.interval.low, high=cell.interval.high)
+    return interval_bar("", cell.mean, cell.interval) if cell else Bar(label="", value=None)
 
 
 def answer_blocks(models: Sequence[AnswersAndRetrieval], measure: str, *, seed: int = 0) -> list[Block]:
@@ -389,18 +379,15 @@ def answer_blocks(models: Sequence[AnswersAndRetrieval], measure: str, *, seed: 
             row.model,
             row.n,
             row.unscored,
-            (row.accuracy, row.accuracy_interval.low, row.accuracy_interval.high),
-            (row.score, row.score_interval.low, row.score_interval.high),
+            triple(row.accuracy, row.accuracy_interval),
+            triple(row.score, row.score_interval),
             row.when_right,
             row.when_wrong,
         )
         for row in models
     )
     columns = (
-        Column("model"),
-        Column("questions", "count"),
-        Column("unscored", "count"),
-        Column("right", "share"),
+        *columns_of("model | questions:count | unscored:count | right:share"),
         Column(measure, "number"),
         Column(f"{measure} where right", "number"),
         Column(f"{measure} where wrong", "number"),
@@ -430,14 +417,10 @@ def answer_blocks(models: Sequence[AnswersAndRetrieval], measure: str, *, seed: 
 def _correlation_words(found: Correlation) -> str:
     if found.pearson is None:
         return f"{count_of(found.n, 'model')}: too few, or too alike, to correlate."
-    pearson = _coefficient(found.pearson, found.pearson_interval)
-    spearman = _coefficient(found.spearman, found.spearman_interval)
+    pearson = written(triple(found.pearson, found.pearson_interval), "number")
+    spearman = written(triple(found.spearman, found.spearman_interval), "number")
     few = "" if found.pearson_interval else " There are too few models for intervals."
     return f"Over {count_of(found.n, 'model')}: Pearson's r {pearson}, Spearman's ρ {spearman}.{few}"
-
-
-def _coefficient(value: float | None, interval: Interval | None) -> str:
-    return written((value, interval.low, interval.high) if interval else value, "number")
 
 
 def _group(table: FacetTable, value: str) -> FacetGroup | None:
@@ -447,13 +430,11 @@ def _group(table: FacetTable, value: str) -> FacetGroup | None:
 
 
 def _bar(group: FacetGroup | None) -> Bar:
-    if group is None:
-        return Bar(label="", value=None)
-    return Bar(label=group.value, value=group.mean, low=group.interval.low, high=group.interval.high)
+    return interval_bar(group.value, group.mean, group.interval) if group else Bar(label="", value=None)
 
 
 def _group_cell(group: FacetGroup | None) -> Cell:
-    return None if group is None else (group.mean, group.interval.low, group.interval.high)
+    return triple(group.mean, group.interval) if group else None
 
 
 _MAIN = "nDCG@10"

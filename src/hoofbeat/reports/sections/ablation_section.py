@@ -6,9 +6,8 @@ from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
 from hoofbeat.audit.findings.validation_folder import AblationFolder
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
-from hoofbeat.reports.sections.scores.accuracy_table import triple
 from hoofbeat.reports.sections.validation_section import confusion_blocks
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
 from hoofbeat.store import Artefact
 
 
@@ -91,12 +90,7 @@ def _agreement(found: ProtocolAgreement, prefix: str) -> Table:
         caption="How far the two ways agree",
         n=found.pairs,
         unit="pairs",
-        columns=(
-            Column("what"),
-            Column("pairs", "count"),
-            Column("agreement, 95%", "share"),
-            Column("κ, 95%", "number"),
-        ),
+        columns=columns_of("what | pairs:count | agreement, 95%:share | κ, 95%:number"),
         rows=tuple(shares),
         note=f"The sample is drawn by label. Topics of pairs with the same label: {topics.same:,} "
         f"of {topics.n:,} the same words; {alike}.",
@@ -109,7 +103,7 @@ def _shifts(found: ProtocolAgreement, prefix: str) -> Table:
         caption="What the labels of the structured call become",
         n=found.agreement.n,
         unit="pairs",
-        columns=(Column("structured"), Column("pairs", "count"), Column("kept", "share"), Column("becomes")),
+        columns=columns_of("structured | pairs:count | kept:share | becomes"),
         rows=tuple(
             (
                 row.label,
@@ -142,14 +136,7 @@ def _costs(found: ProtocolAgreement, prefix: str) -> Table:
         caption="What each way costs",
         n=found.pairs,
         unit="pairs",
-        columns=(
-            Column("way"),
-            Column("calls", "count"),
-            Column("tokens in", "count"),
-            Column("tokens out", "count"),
-            Column("tokens out a pair", "amount"),
-            Column("money"),
-        ),
+        columns=columns_of("way | calls:count | tokens in:count | tokens out:count | tokens out a pair:amount | money"),
         rows=tuple(
             (way, cost.calls, cost.tokens_in, cost.tokens_out, cost.tokens_out / per, f"{cost.money:.4f}")
             for way, cost in found.costs.items()
@@ -167,12 +154,9 @@ def _people(found: ProtocolAgreement, prefix: str) -> list[Block]:
         caption="Both ways against people",
         n=people.n,
         unit="pairs",
-        columns=(
-            Column("way"),
-            Column("agreement, 95% Wilson", "share"),
-            Column("κ, 95% bootstrap", "number"),
-            Column("macro F1", "number"),
-            Column("only this way is right", "count"),
+        columns=columns_of(
+            "way | agreement, 95% Wilson:share | κ, 95% bootstrap:number | macro F1:number | "
+            "only this way is right:count"
         ),
         rows=tuple(
             (
@@ -201,13 +185,9 @@ def _flips(found: ProtocolAgreement, prefix: str) -> list[Block]:
         caption="Labels that change when the two answers are exchanged",
         n=sum(row.n for row in found.flips),
         unit="pairs judged twice",
-        columns=(
-            Column("way"),
-            Column("pairs", "count"),
-            Column("unscored", "count"),
-            Column("flipped", "count"),
-            Column("rate, 95% Wilson", "share"),
-            Column("estimated for all judged pairs", "share"),
+        columns=columns_of(
+            "way | pairs:count | unscored:count | flipped:count | rate, 95% Wilson:share | "
+            "estimated for all judged pairs:share"
         ),
         rows=tuple(
             (
@@ -226,13 +206,7 @@ def _flips(found: ProtocolAgreement, prefix: str) -> list[Block]:
         caption="Which labels change",
         n=sum(row.flips for row in found.flips),
         unit="flips",
-        columns=(
-            Column("way"),
-            Column("label"),
-            Column("pairs", "count"),
-            Column("flipped", "count"),
-            Column("rate", "share"),
-        ),
+        columns=columns_of("way | label | pairs:count | flipped:count | rate:share"),
         rows=tuple(
             (row.protocol, label, pairs, flips, flips / pairs if pairs else None)
             for row in found.flips

@@ -27,7 +27,7 @@ from hoofbeat.reports.section import (
     figure,
     reasons_text,
 )
-from hoofbeat.reports.tables import Column, Table, count_of
+from hoofbeat.reports.tables import Column, Table, columns_of, count_of
 from hoofbeat.store import Artefact, Counts
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
@@ -142,7 +142,7 @@ def _rejected(artefact: Artefact, prefix: str) -> Table:
         caption="Rejected candidates",
         n=total,
         unit="candidates",
-        columns=(Column("candidate"), Column("step"), Column("reason"), Column("details")),
+        columns=columns_of("candidate | step | reason | details"),
         rows=tuple((each.id, each.step, each.reason, cut(each.details, _DETAILS)) for each in islice(found, _LISTED)),
         note=f"The first {_LISTED} of {total:,}; all are in rejected.jsonl." if total > _LISTED else "",
     )
@@ -156,7 +156,7 @@ def _failed(artefact: Artefact, prefix: str) -> Table:
         caption="Candidates lost to a failed call",
         n=total,
         unit="candidates",
-        columns=(Column("candidate"), Column("step"), Column("why")),
+        columns=columns_of("candidate | step | why"),
         rows=tuple((each.id, each.step, cut(failure_text(each.failure), _DETAILS)) for each in islice(found, _LISTED)),
         note=f"The first {_LISTED} of {total:,}; all are in failed.jsonl." if total > _LISTED else "",
     )
@@ -326,7 +326,7 @@ def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:
         caption="From candidates to questions",
         n=total,
         unit="candidates",
-        columns=(Column("fate"), Column("reason"), Column("count", "count"), Column("share", "share")),
+        columns=columns_of("fate | reason | count:count | share:share"),
         rows=tuple(rows),
     )
     caption = "Each candidate counts once. A failure is a call that brought no result; a rejection is a decision."

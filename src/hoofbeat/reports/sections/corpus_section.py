@@ -29,7 +29,7 @@ from hoofbeat.reports.section import (
     reasons_text,
 )
 from hoofbeat.reports.stats_plots import FUNNEL_TITLE, funnel_plot
-from hoofbeat.reports.tables import Cell, Column, Table, count_of
+from hoofbeat.reports.tables import Cell, Table, columns_of, count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from hoofbeat.text import cut
@@ -78,13 +78,7 @@ def _funnel_table(steps: Sequence[FunnelStep], prefix: str) -> Table:
         caption=FUNNEL_TITLE,
         n=steps[0].came,
         unit="documents",
-        columns=(
-            Column("step"),
-            Column("in", "count"),
-            Column("kept", "count"),
-            Column("rejected", "count"),
-            Column("reasons"),
-        ),
+        columns=columns_of("step | in:count | kept:count | rejected:count | reasons"),
         rows=rows,
     )
 
@@ -97,7 +91,7 @@ def _rejected_by_filters(artefact: Artefact, prefix: str, total: int) -> Table:
         caption="Rejected documents",
         n=total,
         unit="documents",
-        columns=(Column("document"), Column("step"), Column("reason"), Column("details")),
+        columns=columns_of("document | step | reason | details"),
         rows=rows,
         note=f"The first {_LISTED} of {total:,}; all are in {REJECTED}." if total > _LISTED else "",
     )
@@ -120,7 +114,7 @@ def _duplicates(artefact: Artefact, steps: Sequence[FunnelStep], prefix: str) ->
             caption=f"Near-duplicate pairs{step}",
             n=len(pairs),
             unit="pair" if len(pairs) == 1 else "pairs",
-            columns=(Column("earlier"), Column("later"), Column("score", "number"), Column("kept")),
+            columns=columns_of("earlier | later | score:number | kept"),
             rows=rows,
             note=f"The {_LISTED} most alike of {len(pairs):,}; all are in {name}." if len(pairs) > _LISTED else "",
         )
@@ -191,13 +185,7 @@ def _fate(rejected: int, steps: Sequence[FunnelStep]) -> str:
 
 
 def _documents(prefix: str, rows: list[tuple[str, str, int, int, int]], total: int) -> Table:
-    columns = (
-        Column("document"),
-        Column("title"),
-        Column("sections", "count"),
-        Column("figures", "count"),
-        Column("characters", "count"),
-    )
+    columns = columns_of("document | title | sections:count | figures:count | characters:count")
     note = f"The first {_LISTED} of {total:,}." if total > _LISTED else ""
     return Table(
         name=f"{prefix}-list",
@@ -223,7 +211,7 @@ def _not_imported(artefact: Artefact, prefix: str, total: int) -> list[Block]:
             caption="What was not taken",
             n=len(found),
             unit="files or documents",
-            columns=(Column("file"), Column("reason")),
+            columns=columns_of("file | reason"),
             rows=tuple(found[:_LISTED]),
             note=f"The first {_LISTED} of {len(found):,}." if len(found) > _LISTED else "",
         )

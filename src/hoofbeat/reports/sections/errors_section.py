@@ -28,9 +28,9 @@ from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.item_views import system_name
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection, figure
-from hoofbeat.reports.sections.scores.accuracy_table import folded, labellers_table, triple
+from hoofbeat.reports.sections.scores.accuracy_table import folded, labellers_table
 from hoofbeat.reports.sections.scores.facet_scores import FEW
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import bare_cell, read_jsonl
@@ -246,14 +246,11 @@ def _table(name: str, title: str, found: Sequence[ModeShare]) -> Table:
         n=sum(mine[0].n for mine in _systems(found).values()),
         unit="answers",
         columns=(
-            Column("model"),
-            Column("condition"),
+            *columns_of("model | condition"),
             *((Column("kind"),) if name == ERROR else ()),
-            Column("explained", "count"),
-            Column("split", "count"),
+            *columns_of("explained:count | split:count"),
             Column("count" if name == ERROR else "yes", "count"),
-            Column("share, 95% Wilson", "share"),
-            Column("sensitivity", "share"),
+            *columns_of("share, 95% Wilson:share | sensitivity:share"),
         ),
         rows=tuple(rows),
         note="Sensitivity, where people are split on more than 1% of answers: the share if none of those had this "

@@ -27,10 +27,10 @@ from hoofbeat.leakage.leakage_figures import (
 )
 from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.leakage.training_cutoffs import POSITIONS
-from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots, stacked_bars
+from hoofbeat.reports.charts import Bar, grouped_bars, interval_bar, interval_dots, stacked_bars
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, figure, reasons_text, spread
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
@@ -60,10 +60,9 @@ def near_blocks(summary: LeakageSummary, pairs: Sequence[NearDuplicate], prefix:
         words += f" {count_of(summary.near_too_short, 'question')} too short to be looked for."
     blocks: list[Block] = [Heading("Near-duplicates", f"{prefix}-near", 3), Text(words)]
     if pairs:
-        columns = (
-            Column("question"), Column("stands in"), Column("which"), Column("share", "share"),
-            Column("words in a row", "count"), Column("the words"), Column("characters"), Column("there"),
-        )  # fmt: skip
+        columns = columns_of(
+            "question | stands in | which | share:share | words in a row:count | the words | characters | there"
+        )
         rows: list[tuple[Cell, ...]] = [
             (
                 pair.question,
@@ -102,14 +101,14 @@ def canary_blocks(summary: LeakageSummary, found: Sequence[FoundCanary], prefix:
                 caption="Canaries in the corpus and in the benchmark's files",
                 n=len(found),
                 unit="canaries",
-                columns=(Column("where"), Column("whose"), Column("GUID")),
+                columns=columns_of("where | whose | GUID"),
                 rows=tuple(rows),
             )
         )
     else:
         blocks.append(Text("None stands in the corpus or in the benchmark's files."))
     if summary.canaries:
-        columns = (Column("model"), Column("canary of"), Column("hidden digits", "count"), Column("came", "count"))
+        columns = columns_of("model | canary of | hidden digits:count | came:count")
         blocks += [
             Table(
                 name=f"{prefix}-canaries",
@@ -147,9 +146,9 @@ def date_blocks(summary: LeakageSummary, prefix: str) -> list[Block]:
         draw = partial(stacked_bars, parts, POSITIONS, title="Sources before and after the cutoff", tones=_TONES)
         blocks.append(figure(f"{prefix}-dates", "Questions by when their source came out and the cutoff.", draw))
     columns = (
-        Column("model"), Column("cutoff"), Column("how known"), Column("source of it"),
+        *columns_of("model | cutoff | how known | source of it"),
         *(Column(name, "count") for name in POSITIONS),
-    )  # fmt: skip
+    )
     rows: list[tuple[Cell, ...]] = []
     for row in summary.dates:
         if row.cutoff is None:
@@ -175,20 +174,19 @@ def date_blocks(summary: LeakageSummary, prefix: str) -> list[Block]:
 def _date_accuracies(summary: LeakageSummary, prefix: str) -> list[Block]:
     if not summary.date_accuracies:
         return []
-    columns = (
-        Column("model"), Column("condition"), Column("n before", "count"), Column("before", "share"),
-        Column("n after", "count"), Column("after", "share"), Column("before − after", "points"),
-        Column("unscored", "count"),
-    )  # fmt: skip
+    columns = columns_of(
+        "model | condition | n before:count | before:share | n after:count | after:share | "
+        "before − after:points | unscored:count"
+    )
     rows: list[tuple[Cell, ...]] = [
         (
             row.model,
             row.condition,
             row.before_n,
-            (row.before, row.before_interval.low, row.before_interval.high),
+            triple(row.before, row.before_interval),
             row.after_n,
-            (row.after, row.after_interval.low, row.after_interval.high),
-            (row.difference, row.interval.low, row.interval.high),
+            triple(row.after, row.after_interval),
+            triple(row.difference, row.interval),
             row.unscored,
         )
         for row in summary.date_accuracies
@@ -214,7 +212,7 @@ def gap_blocks(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
     names = [f"{row.model}, {row.protocol}" for row in gaps]
     series = {
         what: [
-            Bar(label=name, value=each.accuracy, low=each.bootstrap.low, high=each.bootstrap.high)
+            interval_bar(name, each.accuracy, each.bootstrap)
             for name, row in zip(names, gaps, strict=True)
             for each in [row.closed if what == "closed book" else row.oracle]
         ]
@@ -239,16 +237,16 @@ def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
                 row.model,
                 row.protocol,
                 row.pairs,
-                (row.closed.accuracy, row.closed.bootstrap.low, row.closed.bootstrap.high),
-                (row.oracle.accuracy, row.oracle.bootstrap.low, row.oracle.bootstrap.high),
-                (paired.difference, paired.interval.low, paired.interval.high),
+                triple(row.closed.accuracy, row.closed.bootstrap),
+                triple(row.oracle.accuracy, row.oracle.bootstrap),
+                triple(paired.difference, paired.interval),
                 row.gap.p,
                 row.gap.unscored,
             )
         )
         counts = (row.both, row.closed_only, row.oracle_only, row.neither, row.unscored)
         became.append((row.model, row.protocol, row.pairs, *(value_cell(share_of(n, row.pairs)) for n in counts)))
-    who = (Column("model"), Column("protocol"), Column("answers", "count"))
+    who = columns_of("model | protocol | answers:count")
     n = max(row.pairs for row in gaps)
     return [
         Table(
@@ -257,8 +255,8 @@ def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
             n=n,
             unit="answers",
             columns=(
-                *who, Column("closed book", "share"), Column("with source", "share"), Column("gap", "points"),
-                Column("p (McNemar)", "p"), Column("unscored", "count"),
+                *who,
+                *columns_of("closed book:share | with source:share | gap:points | p (McNemar):p | unscored:count"),
             ),
             rows=tuple(rows),
             note="Gap: with source minus closed book. Bootstrap over sources, 1,000 samples, seed 0.",
@@ -269,14 +267,16 @@ def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
             n=n,
             unit="answers",
             columns=(
-                *who, Column("right both ways", "share"), Column("right closed book only", "share"),
-                Column("right with source only", "share"), Column("wrong both ways", "share"),
-                Column("unscored in either", "share"),
+                *who,
+                *columns_of(
+                    "right both ways:share | right closed book only:share | right with source only:share | "
+                    "wrong both ways:share | unscored in either:share"
+                ),
             ),
             rows=tuple(became),
             note="Shares with Wilson's interval. Where either answer is unscored, nothing is said of the pair.",
         ),
-    ]  # fmt: skip
+    ]
 
 
 _SHOWN = 12
@@ -388,8 +388,8 @@ def _overlap_tables(rows: Sequence[OverlapSummary], name: str, caption: str) -> 
         edit = [value_cell(each) for each in (row.edit, row.edit_control, row.edit_gain)]
         first.append((*names, row.rouge.n, *rouge, row.run_longest, value_cell(row.share)))
         second.append((*names, row.edit.n, *edit, row.run_median))
-    measured = (Column("control", "number"), Column("gain", "number"))
-    runs = (Column("longest run", "count"), Column("reproduced", "share"))
+    measured = columns_of("control:number | gain:number")
+    runs = columns_of("longest run:count | reproduced:share")
     note = (
         "Control: the same generated text against another question's reference. Gains are paired by question; "
         "bootstrap over sources, 1,000 samples, seed 0. Runs are words in a row; reproduced has Wilson's interval."
@@ -400,7 +400,7 @@ def _overlap_tables(rows: Sequence[OverlapSummary], name: str, caption: str) -> 
             caption=f"{caption}: ROUGE-L",
             n=n,
             unit="questions",
-            columns=(*who, Column("n", "count"), Column("ROUGE-L", "number"), *measured, *runs),
+            columns=(*who, *columns_of("n:count | ROUGE-L:number"), *measured, *runs),
             rows=tuple(first),
             note=note,
         ),
@@ -410,12 +410,14 @@ def _overlap_tables(rows: Sequence[OverlapSummary], name: str, caption: str) -> 
             n=n,
             unit="questions",
             columns=(
-                *who, Column("n", "count"), Column("edit similarity", "number"), *measured,
+                *who,
+                *columns_of("n:count | edit similarity:number"),
+                *measured,
                 Column("median run", "amount"),
             ),
             rows=tuple(second),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _who(rows: Sequence[OverlapSummary] | Sequence[LikelihoodSummary], what: str) -> tuple[Column, ...]:
@@ -510,8 +512,10 @@ def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: st
             n=n,
             unit="questions",
             columns=(
-                *who, Column("n", "count"), Column("tokens", "count"), Column("perplexity", "number"),
-                Column("control"), Column("its perplexity", "number"), Column("ratio", "number"),
+                *who,
+                *columns_of(
+                    "n:count | tokens:count | perplexity:number | control | its perplexity:number | ratio:number"
+                ),
             ),
             rows=tuple(first),
             note="Geometric mean over questions of each text's perplexity a token; bootstrap over sources, 1,000 "
@@ -523,12 +527,12 @@ def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: st
             n=n,
             unit="questions",
             columns=(
-                *who, Column("n", "count"), Column("Min-K%", "number"), Column("gain", "number"),
-                Column("bits a zlib bit", "number"),
+                *who,
+                *columns_of("n:count | Min-K%:number | gain:number | bits a zlib bit:number"),
             ),
             rows=tuple(second),
         ),
-    ]  # fmt: skip
+    ]
 
 
 SECTION = ReportSection(

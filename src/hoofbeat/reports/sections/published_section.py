@@ -19,7 +19,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.reports.model import Block, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, ReportInputs, ReportSection
 from hoofbeat.reports.sections.scores.accuracy_table import folded
-from hoofbeat.reports.tables import Cell, Column, Form, Table
+from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of
 
 _NOTICE = (
     "Rows marked “published” are copied from papers. Questions, prompts, models and judges differ from ours, so a row "
@@ -129,13 +129,10 @@ def _table(name: str, paper: Paper, table: PaperTable, ours: Sequence[OwnFigure]
         n=len(mine),
         unit="figures of this report",
         columns=(
-            Column("origin"),
-            Column("model"),
-            Column("condition"),
+            *columns_of("origin | model | condition"),
             Column(table.measure, form),
             Column("sd", form),
-            Column("n", "count"),
-            Column("unscored", "count"),
+            *columns_of("n:count | unscored:count"),
         ),
         rows=tuple(rows),
         note=f"Protocol, questions and models differ.{beside}",

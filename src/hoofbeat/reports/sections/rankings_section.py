@@ -15,7 +15,7 @@ from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
 from hoofbeat.reports.model import Block, Card, Notice, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, figure, spread
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 
@@ -203,11 +203,9 @@ def _gains(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str,
     if not rows:
         return []
     columns = (
-        Column("retriever"),
-        Column("questions", "count"),
+        *columns_of("retriever | questions:count"),
         Column(f"{main} gained", "number"),
-        Column("better", "count"),
-        Column("worse", "count"),
+        *columns_of("better:count | worse:count"),
     )
     return [
         Table(
@@ -223,7 +221,7 @@ def _gains(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str,
 
 
 def _kept(rankings: Sequence[RankingSummary], labels: Sequence[str], prefix: str, questions: int) -> list[Block]:
-    columns = (Column("retriever"), Column("artefact"), Column("hits kept", "count"), Column("failed", "count"))
+    columns = columns_of("retriever | artefact | hits kept:count | failed:count")
     rows = tuple((label, r.name, r.hits, r.failures) for r, label in zip(rankings, labels, strict=True))
     return [
         Table(name=f"{prefix}-hits", caption="Hits kept", n=questions, unit="questions", columns=columns, rows=rows)

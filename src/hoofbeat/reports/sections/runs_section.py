@@ -10,7 +10,7 @@ from hoofbeat.reports.item_views import answers_viewer, system_name
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, PlacedArtefact, ReportInputs, ReportSection, figure
-from hoofbeat.reports.tables import Cell, Column, Table, count_of
+from hoofbeat.reports.tables import Cell, Table, columns_of, count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 
@@ -79,14 +79,7 @@ def _table(states: dict[tuple[str, str], Counter[str]], prefix: str) -> Table:
     for (model, condition), count in states.items():
         why = ", ".join(f"{kind} {times}" for kind, times in sorted(count.items()) if kind)
         rows.append((model, condition, count.total(), count[""], count.total() - count[""], why))
-    columns = (
-        Column("model"),
-        Column("condition"),
-        Column("planned", "count"),
-        Column("answered", "count"),
-        Column("failed", "count"),
-        Column("failures by kind"),
-    )
+    columns = columns_of("model | condition | planned:count | answered:count | failed:count | failures by kind")
     return Table(
         name=f"{prefix}-answered",
         caption="Answers of each model and condition",

@@ -13,8 +13,8 @@ from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.model import Block, Card, Chart, Details, Entry, Heading, Notice, PairView, SideView, Text, Viewer
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, spread
-from hoofbeat.reports.sections.scores.accuracy_table import alphas_table, labellers_table, triple
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
+from hoofbeat.reports.sections.scores.accuracy_table import alphas_table, labellers_table
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.text import cut
 
@@ -34,14 +34,9 @@ def error_blocks(found: Validation, pairs: Sequence[ValidatedPair], prefix: str)
         caption="Errors by the border between labels that they cross",
         n=lines.errors,
         unit="errors",
-        columns=(
-            Column("between"),
-            Column("steps", "count"),
-            Column("errors", "count"),
-            Column("of all errors", "share"),
-            Column("judge says the later", "count"),
-            Column("judge says the earlier", "count"),
-            Column("changes whether it diverges"),
+        columns=columns_of(
+            "between | steps:count | errors:count | of all errors:share | judge says the later:count | "
+            "judge says the earlier:count | changes whether it diverges"
         ),
         rows=tuple(
             (
@@ -229,7 +224,7 @@ def _overview(found: Validation, prefix: str) -> Table:
         caption="The judge against the reference",
         n=judge.agreement.n,
         unit="pairs",
-        columns=(Column("figure"), Column("in the sample"), Column("estimated for all pairs")),
+        columns=columns_of("figure | in the sample | estimated for all pairs"),
         rows=tuple(rows),
         note="The sample is drawn by label, whatever the labels' shares. The estimates weigh each pair by how many of "
         f"the audit's {whole.pairs:,} labelled pairs it stands for; {found.unlabelled:,} pairs without a label "
@@ -251,14 +246,9 @@ def _labels_table(scores: F1Scores, name: str, caption: str, n: int) -> Table:
         caption=caption,
         n=n,
         unit="pairs",
-        columns=(
-            Column("label"),
-            Column("by people", "count"),
-            Column("by the judge", "count"),
-            Column("by both", "count"),
-            Column("precision", "number"),
-            Column("recall", "number"),
-            Column("F1, 95% bootstrap", "number"),
+        columns=columns_of(
+            "label | by people:count | by the judge:count | by both:count | precision:number | "
+            "recall:number | F1, 95% bootstrap:number"
         ),
         rows=tuple(row(each) for each in scores.labels),
     )
@@ -270,12 +260,8 @@ def _strata(found: Validation, prefix: str) -> Table:
         caption="The sample by the judge's label",
         n=found.judge.agreement.n,
         unit="pairs",
-        columns=(
-            Column("judge's label"),
-            Column("pairs in the audit", "count"),
-            Column("with a reference", "count"),
-            Column("each stands for", "amount"),
-            Column("right", "count"),
+        columns=columns_of(
+            "judge's label | pairs in the audit:count | with a reference:count | each stands for:amount | right:count"
         ),
         rows=tuple((row.label, row.pairs, row.labelled, row.weight, row.right) for row in found.population.strata),
     )
@@ -311,9 +297,7 @@ def _against(rows: dict[str, Agreement], name: str, caption: str, head: str) -> 
         unit="labels",
         columns=(
             Column(head),
-            Column("pairs", "count"),
-            Column("agreement, 95% Wilson", "share"),
-            Column("κ, 95% bootstrap", "number"),
+            *columns_of("pairs:count | agreement, 95% Wilson:share | κ, 95% bootstrap:number"),
         ),
         rows=tuple(
             (
@@ -349,15 +333,9 @@ def _rates(found: Validation, prefix: str) -> list[Block]:
         caption="The audit's rates, corrected by people",
         n=found.population.pairs,
         unit="pairs",
-        columns=(
-            Column("rate"),
-            Column("absence"),
-            Column("by the judge", "share"),
-            Column("corrected, 95%", "share"),
-            Column("labelled", "count"),
-            Column("without a reference", "count"),
-            Column("range with those", "share"),
-            Column("why not"),
+        columns=columns_of(
+            "rate | absence | by the judge:share | corrected, 95%:share | labelled:count | "
+            "without a reference:count | range with those:share | why not"
         ),
         rows=tuple(
             (

@@ -9,8 +9,8 @@ from msgspec import Struct
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.serious_divergence import SeriousPair
 from hoofbeat.audit.findings.source_profiles import pair_rates
-from hoofbeat.reports.linked_tables import linked_html, rate_matrix
 from hoofbeat.reports.model import Card
+from hoofbeat.reports.page import linked_html, rate_matrix
 from hoofbeat.reports.pair_index import AuditIndex, index_audit
 from hoofbeat.reports.sections.audits import shift_chapters
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, read_facts, said_by_sources

@@ -17,8 +17,8 @@ from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.item_views import failure_text, question_view
-from hoofbeat.reports.linked_tables import label_key, label_matrix
 from hoofbeat.reports.model import AnswerView, Block, PairView, SideView
+from hoofbeat.reports.page import label_key, label_matrix
 from hoofbeat.reports.pair_index import NO_LABEL, SILENT, AuditIndex, AuditPairRow, PairFilter
 from hoofbeat.reports.sections.audits.audit_facts import side_view, silent_text, state_of
 from hoofbeat.reports.tables import written
@@ -35,7 +35,6 @@ from hoofbeat.web.browse.audit_figures import (
     themes_of,
 )
 from hoofbeat.web.browse.links import (
-    FACET,
     Choices,
     PageNumber,
     PageSize,
@@ -45,16 +44,16 @@ from hoofbeat.web.browse.links import (
     choices_of,
     document_links,
     facet_key,
+    facets_chosen,
     page_number,
+    pickers_of,
     question_link,
 )
-from hoofbeat.web.browse.open_folders import figures_page, preparing_page
+from hoofbeat.web.browse.open_folders import figures_page, opened_for_script, preparing_page
 from hoofbeat.web.page_rendering import (
     FOLDER_ERRORS,
     ListPage,
-    missing_folder_error,
     not_found,
-    not_ready_error,
     page_of,
     render,
 )
@@ -174,7 +173,7 @@ def wanted_pairs(choices: Choices, themes: ThemeSummary) -> PairFilter:
         label=choices.get("label", ""),
         level=choices.get("level", ""),
         topics=topics,
-        facets=tuple((name.removeprefix(FACET), value) for name, value in choices.items() if name.startswith(FACET)),
+        facets=facets_chosen(choices),
     )
 
 
@@ -190,20 +189,18 @@ def _pickers(index: AuditIndex, choices: Choices, found: ThemeSummary) -> list[P
     topics = [(str(number), f"{cut(words, 60)} ({count:,})") for number, (words, count) in enumerate(index.topics, 1)]
     shown = [each for each in topics if each[0] == choices.get("topic") or int(each[0]) <= _OFFERED_TOPICS]
     themes = tuple((str(number), f"{cut(name, 60)} ({n:,})") for number, (name, n, _) in enumerate(found.named, 1))
-    offered: list[tuple[str, str, Sequence[tuple[str, str]]]] = [
-        ("label", "Label", labels),
-        ("level", "Significance", tuple((level, level) for level in reversed(index.levels))),
-        ("a", "Source", sources),
-        ("b", "and source", sources),
-        *((facet_key(name), title.capitalize(), [(v, v) for v in values]) for name, title, values in index.facets),
-        ("theme", "Theme", themes),
-        ("topic", "Topic", tuple(shown)),
-    ]
-    return [
-        (name, words, tuple(values), choices.get(name, ""))
-        for name, words, values in offered
-        if len(values) > 1 or choices.get(name)
-    ]
+    return pickers_of(
+        choices,
+        [
+            ("label", "Label", labels),
+            ("level", "Significance", tuple((level, level) for level in reversed(index.levels))),
+            ("a", "Source", sources),
+            ("b", "and source", sources),
+            *((facet_key(name), title.capitalize(), [(v, v) for v in values]) for name, title, values in index.facets),
+            ("theme", "Theme", themes),
+            ("topic", "Topic", tuple(shown)),
+        ],
+    )
 
 
 def ordered_places(index: AuditIndex, wanted: PairFilter, order: str) -> list[int]:
@@ -587,14 +584,7 @@ def pair(request: Request, slug: Slug, number: Number, a: Number, b: Number) -> 
 
 
 def _index(request: Request, slug: str) -> AuditIndex:
-    site = site_of(request)
-    folder = site.library.folder(slug, KIND)
-    if folder is None:
-        raise missing_folder_error("audit")
-    opened = open_audit(site, folder)
-    if opened is None:
-        raise not_ready_error()
-    return opened.index
+    return opened_for_script(request, slug, (KIND,), "audit", open_audit).index
 
 
 def _out(index: AuditIndex, row: AuditPairRow) -> PairOut:

@@ -33,7 +33,14 @@ from hoofbeat.web.browse.links import (
     sources_of,
     studies_of,
 )
-from hoofbeat.web.browse.open_folders import LONG, FolderListing, artefact_of, corpus_holding, open_table, reading_page
+from hoofbeat.web.browse.open_folders import (
+    LONG,
+    FolderListing,
+    artefact_of,
+    corpus_holding,
+    open_table,
+    table_for_page,
+)
 from hoofbeat.web.image_files import image_file
 from hoofbeat.web.page_rendering import FOLDER_ERRORS, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
@@ -46,36 +53,41 @@ _MAX_VALUE = 4_000
 _TURNED_AWAY: dict[str, type[RejectedItem] | type[FailedItem]] = {"rejected": RejectedItem, "failed": FailedItem}
 
 
-def _benchmark(request: Request, slug: str, edition: str = "") -> tuple[Site, Folder | None]:
-    """The folder, where it is a benchmark that has this edition."""
+def _benchmark(request: Request, slug: str, file: str = "") -> Folder | None:
+    """The folder, where it is a benchmark that has this file."""
     site = site_of(request)
     folder = site.library.folder(slug, "benchmark")
-    if folder is not None and edition and not artefact_of(site, folder).has(edition_file(edition)):
-        return site, None
-    return site, folder
+    return folder if folder is None or not file or artefact_of(site, folder).has(file) else None
+
+
+def _questions(request: Request, slug: str, edition: str) -> FolderListing:
+    """The questions of a page; where they are not here, or are being read, another page is shown."""
+    folder = _benchmark(request, slug, edition and edition_file(edition))
+    return table_for_page(request, folder, "questions", _NONE, edition)
+
+
+def _candidates(request: Request, slug: str, table: str) -> FolderListing:
+    """The same for those that were turned away."""
+    folder = _benchmark(request, slug, f"{table}.jsonl") if table in _TURNED_AWAY else None
+    return table_for_page(request, folder, table, "there is no such list")
 
 
 @router.get("/benchmarks/{slug}", response_class=HTMLResponse, include_in_schema=False)
 def benchmark_page(request: Request, slug: str, edition: str = "", search: str = "") -> Response:
     """A benchmark: its questions, and how it was built."""
-    site, folder = _benchmark(request, slug, edition)
-    if folder is None:
-        return not_found(request, _NONE)
-    opened = open_table(site, folder, "questions", edition=edition)
-    if opened is None:
-        return reading_page(request, site, folder, "questions", edition)
+    site, opened = site_of(request), _questions(request, slug, edition)
     found = kept_searches(site).get(search) if search else None
     if search and not (isinstance(found, QuestionSearch) and (found.folder, found.edition) == (slug, edition)):
         return not_found(request, "this search is not kept any more; search again")
     asked = found if isinstance(found, QuestionSearch) else None
-    return _benchmark_page(request, site, opened, edition, asked, search)
+    return _benchmark_page(request, opened, edition, asked, search)
 
 
 def _benchmark_page(
-    request: Request, site: Site, opened: FolderListing, edition: str, found: QuestionSearch | None, search: str,
+    request: Request, opened: FolderListing, edition: str, found: QuestionSearch | None, search: str,
     problem: HoofbeatError | None = None,
 ) -> HTMLResponse:  # fmt: skip
-    folder, listing, artefact = opened.folder, opened.listing, opened.artefact
+    site, folder, listing, artefact = site_of(request), opened.folder, opened.listing, opened.artefact
     chosen = facet_choices(request, listing.facet_names)
     among = found.numbers if found else None
     paged = page_of(listing.matching(chosen, among), page_number(request))
@@ -149,16 +161,11 @@ def search_questions(
     request: Request, slug: str, text: Annotated[str, Form()] = "", edition: Annotated[str, Form()] = ""
 ) -> Response:
     """Look for words in the questions; what was found has an address of its own, in which no word stands."""
-    site, folder = _benchmark(request, slug, edition)
-    if folder is None:
-        return not_found(request, _NONE)
-    opened = open_table(site, folder, "questions", edition=edition)
-    if opened is None:
-        return reading_page(request, site, folder, "questions", edition)
+    site, opened = site_of(request), _questions(request, slug, edition)
     try:
         numbers = questions_with(opened, text)
     except HoofbeatError as err:
-        return _benchmark_page(request, site, opened, edition, None, "", err)
+        return _benchmark_page(request, opened, edition, None, "", err)
     name = kept_searches(site).put(QuestionSearch(folder=slug, edition=edition, text=text.strip(), numbers=numbers))
     chosen = {FACET + key: value for key, value in facet_choices(request, opened.listing.facet_names).items()}
     return RedirectResponse(address(f"/benchmarks/{slug}", chosen, edition=edition, search=name), status_code=303)
@@ -170,12 +177,7 @@ def question_page(
     search: str = "",
 ) -> Response:  # fmt: skip
     """A question beside its source."""
-    site, folder = _benchmark(request, slug, edition)
-    if folder is None:
-        return not_found(request, _NONE)
-    opened = open_table(site, folder, "questions", edition=edition)
-    if opened is None:
-        return reading_page(request, site, folder, "questions", edition)
+    site, opened = site_of(request), _questions(request, slug, edition)
     listing = opened.listing
     if not 1 <= number <= len(listing):
         return not_found(request, "this benchmark has no question of that number")
@@ -188,7 +190,7 @@ def question_page(
         request,
         "browse/question.html",
         title=question.id,
-        folder=folder,
+        folder=opened.folder,
         benchmark=_title(opened.artefact),
         question=question,
         asked=(_asked(question),),
@@ -232,8 +234,8 @@ def _neighbours(request: Request, site: Site, opened: FolderListing, number: int
 @router.get("/benchmarks/{slug}/files/{number}/{n}", include_in_schema=False)
 def question_image(request: Request, slug: str, number: int, n: int, edition: str = "") -> Response:
     """An image of a question, by the question's number and its own (from 0)."""
-    site, folder = _benchmark(request, slug, edition)
-    opened = open_table(site, folder, "questions", edition=edition, patience=LONG) if folder else None
+    folder = _benchmark(request, slug, edition and edition_file(edition))
+    opened = open_table(site_of(request), folder, "questions", edition=edition, patience=LONG) if folder else None
     if opened is None or not 1 <= number <= len(opened.listing):
         return not_found(request, "there is no such image")
     images = opened.listing.record(number, Question).images
@@ -245,12 +247,7 @@ def question_image(request: Request, slug: str, number: int, n: int, edition: st
 @router.get("/benchmarks/{slug}/{table}", response_class=HTMLResponse, include_in_schema=False)
 def turned_away(request: Request, slug: str, table: str) -> Response:
     """What a recipe rejected, or lost to a failed call, by step and reason."""
-    site, folder = _benchmark(request, slug)
-    if folder is None or table not in _TURNED_AWAY or not artefact_of(site, folder).has(f"{table}.jsonl"):
-        return not_found(request, "there is no such list")
-    opened = open_table(site, folder, table)
-    if opened is None:
-        return reading_page(request, site, folder, table)
+    opened = _candidates(request, slug, table)
     listing = opened.listing
     chosen = facet_choices(request, listing.facet_names)
     paged = page_of(listing.matching(chosen), page_number(request))
@@ -260,7 +257,7 @@ def turned_away(request: Request, slug: str, table: str) -> Response:
         request,
         "browse/turned_away.html",
         title="Rejected candidates" if table == "rejected" else "Candidates lost to a failed call",
-        folder=folder,
+        folder=opened.folder,
         table=table,
         facets=listing.facets(chosen),
         chosen=chosen,
@@ -275,22 +272,17 @@ def candidate_page(
     request: Request, slug: str, table: str, number: int, source: int = 1, part: int | None = None
 ) -> Response:
     """A candidate that was turned away: why, as it was then, and where in its source the reason stands."""
-    site, folder = _benchmark(request, slug)
-    if folder is None or table not in _TURNED_AWAY or not artefact_of(site, folder).has(f"{table}.jsonl"):
-        return not_found(request, "there is no such list")
-    opened = open_table(site, folder, table)
-    if opened is None:
-        return reading_page(request, site, folder, table)
+    opened = _candidates(request, slug, table)
     if not 1 <= number <= len(opened.listing):
         return not_found(request, "there is no candidate of that number")
     row = opened.listing.record(number, _TURNED_AWAY[table])
     spans = [row.span] if isinstance(row, RejectedItem) and row.span else []
-    sources = sources_of(site, opened.artefact, row.documents, spans, source - 1, part)
+    sources = sources_of(site_of(request), opened.artefact, row.documents, spans, source - 1, part)
     return render(
         request,
         "browse/candidate.html",
         title=row.id,
-        folder=folder,
+        folder=opened.folder,
         table=table,
         row=row,
         number=number,
@@ -341,10 +333,10 @@ def questions(
     edition: Annotated[str, Query(max_length=100, description="Another edition of the questions.")] = "",
 ) -> ApiQuestions:
     """The questions of a benchmark, by facet."""
-    site, folder = _benchmark(request, slug, edition)
+    folder = _benchmark(request, slug, edition and edition_file(edition))
     if folder is None:
         raise HTTPException(404, _NONE)
-    opened = open_table(site, folder, "questions", edition=edition, patience=LONG)
+    opened = open_table(site_of(request), folder, "questions", edition=edition, patience=LONG)
     if opened is None:
         raise HTTPException(503, "this benchmark is still being read")
     paged = page_of(opened.listing.matching(split_facets(facet)), page, 100)

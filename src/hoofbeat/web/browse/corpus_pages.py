@@ -12,16 +12,19 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Document, Question
-from hoofbeat.registry import registry
 from hoofbeat.reports.marked_document import Mark, document_view, evidence_marks, passage_marks, split_at_marks
 from hoofbeat.reports.model import Block
 from hoofbeat.reports.sections.corpus_section import funnel_blocks, funnel_of
-from hoofbeat.retrieval.line import Stage
 from hoofbeat.store import Artefact
-from hoofbeat.store.folder_library import Folder
-from hoofbeat.web.browse.corpus_search import CorpusSearch, begin_search, kept_searches, searchable_corpora
+from hoofbeat.web.browse.corpus_search import (
+    CorpusSearch,
+    begin_search,
+    kept_searches,
+    offered_stages,
+    searchable_corpora,
+)
 from hoofbeat.web.browse.links import FACET, address, backlinks_to, choices_of, page_number
-from hoofbeat.web.browse.open_folders import LONG, FolderListing, artefact_of, open_table, reading_page
+from hoofbeat.web.browse.open_folders import LONG, FolderListing, artefact_of, open_table, table_for_page
 from hoofbeat.web.browse.ranking_pages import KIND as RANKINGS
 from hoofbeat.web.browse.ranking_pages import open_ranking
 from hoofbeat.web.image_files import image_file
@@ -37,9 +40,9 @@ _HITS = 20
 _NO_CORPUS = "there is no such corpus here"
 
 
-def _corpus(request: Request, slug: str) -> tuple[Site, Folder | None]:
-    site = site_of(request)
-    return site, site.library.folder(slug, "corpus")
+def _documents(request: Request, slug: str) -> FolderListing:
+    """The corpus of a page; where it is not here, or is being read, another page is shown."""
+    return table_for_page(request, site_of(request).library.folder(slug, "corpus"), "documents", _NO_CORPUS)
 
 
 def facet_choices(request: Request, names: Sequence[str]) -> dict[str, str]:
@@ -50,21 +53,16 @@ def facet_choices(request: Request, names: Sequence[str]) -> dict[str, str]:
 @router.get("/corpora/{slug}", response_class=HTMLResponse, include_in_schema=False)
 def corpus_page(request: Request, slug: str) -> HTMLResponse:
     """A corpus: what it holds, and its documents."""
-    site, folder = _corpus(request, slug)
-    if folder is None:
-        return not_found(request, _NO_CORPUS)
-    opened = open_table(site, folder, "documents")
-    if opened is None:
-        return reading_page(request, site, folder, "documents")
-    return _corpus_page(request, site, opened, facet_choices(request, opened.listing.facet_names))
+    opened = _documents(request, slug)
+    return _corpus_page(request, opened, facet_choices(request, opened.listing.facet_names))
 
 
 def _corpus_page(
-    request: Request, site: Site, opened: FolderListing, chosen: Mapping[str, str], *,
+    request: Request, opened: FolderListing, chosen: Mapping[str, str], *,
     given: CorpusSearch | None = None, problem: HoofbeatError | None = None,
 ) -> HTMLResponse:  # fmt: skip
     """The page of a corpus; `given` is a search that could not be begun, and `problem` says why."""
-    folder, listing = opened.folder, opened.listing
+    site, folder, listing = site_of(request), opened.folder, opened.listing
     numbers = listing.matching(chosen)
     paged = page_of(numbers, page_number(request))
     kept = {FACET + name: value for name, value in chosen.items()}
@@ -88,9 +86,13 @@ def _corpus_page(
 
 def _form(site: Site, given: CorpusSearch | None, problem: HoofbeatError | None) -> dict[str, Any]:
     """What the form to search with needs."""
-    offered = site.settings.models if site.load_model else ()
-    stages = [stage for stage in registry.all(Stage) if offered or not stage.models()]
-    return {"given": given, "problem": problem, "lines": LINES, "stages": stages, "models": offered}
+    return {
+        "given": given,
+        "problem": problem,
+        "lines": list(dict.fromkeys([*LINES, site.settings.line])),
+        "stages": offered_stages(site),
+        "models": site.settings.models if site.load_model else (),
+    }
 
 
 def _title(artefact: Artefact) -> str:
@@ -111,39 +113,33 @@ def search(
     count: Annotated[int, Form()] = _HITS,
 ) -> Response:
     """Begin a search; the results have an address of their own, in which nothing of the text stands."""
-    site, folder = _corpus(request, slug)
-    if folder is None:
-        return not_found(request, _NO_CORPUS)
-    opened = open_table(site, folder, "documents")
-    if opened is None:
-        return reading_page(request, site, folder, "documents")
+    site, opened = site_of(request), _documents(request, slug)
     listing = opened.listing
     chosen = facet_choices(request, listing.facet_names)
     wanted = CorpusSearch(slug, line.strip(), text, count, chosen)
     among = (lambda: [listing.ids[number - 1] for number in listing.matching(chosen)]) if chosen else None
     try:
-        name = begin_search(site, searchable_corpora(site, [folder])[0], wanted, among)
+        name = begin_search(site, searchable_corpora(site, [opened.folder])[0], wanted, among)
     except HoofbeatError as err:
-        return _corpus_page(request, site, opened, chosen, given=wanted, problem=err)
+        return _corpus_page(request, opened, chosen, given=wanted, problem=err)
     return RedirectResponse(f"/corpora/{slug}/searches/{name}", status_code=303)
 
 
 @router.get("/corpora/{slug}/searches/{name}", response_class=HTMLResponse, include_in_schema=False)
 def results(request: Request, slug: str, name: str) -> Response:
     """What a search found, or how far it is."""
-    site, folder = _corpus(request, slug)
-    found = kept_searches(site).get(name)
-    if folder is None or not isinstance(found, CorpusSearch) or found.folder != slug:
-        return not_found(request, "this search is not kept any more; search again")
-    opened = open_table(site, folder, "documents")
-    if opened is None:
-        return reading_page(request, site, folder, "documents")
+    site = site_of(request)
+    folder, found = site.library.folder(slug, "corpus"), kept_searches(site).get(name)
+    gone = "this search is not kept any more; search again"
+    if not isinstance(found, CorpusSearch) or found.folder != slug:
+        return not_found(request, gone)
+    opened = table_for_page(request, folder, "documents", gone)
     rows = [(hit, opened.listing.number(hit.document)) for hit in found.found]
     page = render(
         request,
         "browse/results.html",
         title=f"Search in {_title(opened.artefact)}",
-        folder=folder,
+        folder=opened.folder,
         corpus=_title(opened.artefact),
         listing=opened.listing,
         search=found,
@@ -165,12 +161,7 @@ def document_page(
     question: str = "", edition: str = "", ranking: str = "",
 ) -> Response:  # fmt: skip
     """A document; a passage or evidence is marked where one comes from a search, a ranking or a question."""
-    site, folder = _corpus(request, slug)
-    if folder is None:
-        return not_found(request, _NO_CORPUS)
-    opened = open_table(site, folder, "documents")
-    if opened is None:
-        return reading_page(request, site, folder, "documents")
+    site, opened = site_of(request), _documents(request, slug)
     listing = opened.listing
     if not 1 <= number <= len(listing):
         return not_found(request, "this corpus has no document of that number")
@@ -185,13 +176,13 @@ def document_page(
         request,
         "browse/document.html",
         title=document.title or document.id,
-        folder=folder,
+        folder=opened.folder,
         corpus=_title(opened.artefact),
         number=number,
         total=len(listing),
         view=document_view(document, marks, part, missing),
         back=back,
-        met=backlinks_to(site, folder, document.id),
+        met=backlinks_to(site, opened.folder, document.id),
         link=lambda wanted: address(f"/corpora/{slug}/documents/{number}", kept, part=wanted),
     )
 
@@ -245,7 +236,8 @@ def _marks(site: Site, slug: str, document: Document, searched: tuple[str, int],
 @router.get("/corpora/{slug}/files/{number}/{figure}/{n}", include_in_schema=False)
 def figure_file(request: Request, slug: str, number: int, figure: int, n: int) -> Response:
     """An image of a figure, by the numbers of document, figure and file."""
-    site, folder = _corpus(request, slug)
+    site = site_of(request)
+    folder = site.library.folder(slug, "corpus")
     opened = open_table(site, folder, "documents", patience=LONG) if folder else None
     if opened is None or not 1 <= number <= len(opened.listing):
         return not_found(request, "there is no such image")
@@ -287,7 +279,8 @@ FacetQuery = Annotated[
 @router.get("/api/corpora/{slug}/documents", tags=["browse"], responses=FOLDER_ERRORS)
 def documents(request: Request, slug: str, page: Page = 1, facet: FacetQuery = []) -> ApiDocuments:  # noqa: B006
     """The documents of a corpus, by facet."""
-    site, folder = _corpus(request, slug)
+    site = site_of(request)
+    folder = site.library.folder(slug, "corpus")
     if folder is None:
         raise HTTPException(404, _NO_CORPUS)
     opened = open_table(site, folder, "documents", patience=LONG)

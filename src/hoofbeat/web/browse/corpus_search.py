@@ -23,9 +23,10 @@ from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import Task
 from hoofbeat.records import Hit, Passage
+from hoofbeat.registry import registry
 from hoofbeat.reports.marked_document import Mark
 from hoofbeat.retrieval import ENGLISH
-from hoofbeat.retrieval.line import Node, cost_bound, every_stage, parse
+from hoofbeat.retrieval.line import Node, Stage, cost_bound, every_stage, parse
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.site import Site
 
@@ -134,15 +135,35 @@ def kept_searches(site: Site) -> Searches:
     return made
 
 
+def offered_stages(site: Site) -> list[Stage]:
+    """The stages that visitors can use.
+
+    Without a language model, those that ask one are left out, unless the server's own line uses them without: `rerank`
+    with a cross-encoder's folder.
+    """
+    offered = _models_of(site)
+    own = {stage.name for stage in every_stage(parse(site.settings.line)) if not stage.models()}
+    return [stage for stage in registry.all(Stage) if offered or not stage.models() or stage.name in own]
+
+
+def _models_of(site: Site) -> tuple[str, ...]:
+    return site.settings.models if site.load_model else ()
+
+
 def checked_line(site: Site, line: str) -> Node:
-    """A visitor's line, parsed; one that is wrong, or asks for what this server does not offer, is a `UsageError`."""
+    """A visitor's line, parsed; one that is wrong, or asks for what this server does not offer, is a `UsageError`.
+
+    Folders and encoders are offered where the line that the server was started with names them.
+    """
     if len(line) > _MAX_LINE:
         raise UsageError("the retriever line is too long", fix=f"write one of at most {_MAX_LINE:,} characters")
     tree = parse(line)
-    offered = site.settings.models if site.load_model else ()
+    offered, own = _models_of(site), list(every_stage(parse(site.settings.line)))
+    encoders = {*ENCODERS, *(encoder for stage in own for encoder in stage.encoders())}
+    folders = {folder for stage in own for folder in stage.folders()}
     for stage in every_stage(tree):
         for encoder in stage.encoders():
-            if encoder not in ENCODERS:
+            if encoder not in encoders:
                 raise UsageError(
                     f"the encoder {encoder} is not offered here", fix=f"choose one of: {', '.join(ENCODERS)}"
                 )
@@ -150,7 +171,10 @@ def checked_line(site: Site, line: str) -> Node:
             if model and model not in offered:
                 raise UsageError(f"the model {model} is not offered here", fix=_models_in_words(offered))
         for folder in stage.folders():
-            raise UsageError(f"{folder}, which {stage.name} names, is not offered here", fix="name no folder or file")
+            if folder not in folders:
+                raise UsageError(
+                    f"{folder}, which {stage.name} names, is not offered here", fix="name no folder or file"
+                )
     if cost_bound(tree).calls and not offered:
         raise UsageError(
             f"the line {tree} asks a language model, and this server has none",

@@ -16,8 +16,8 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.model import Card
+from hoofbeat.reports.page import linked_html
 from hoofbeat.reports.report_build import assemble, origin_blocks
 from hoofbeat.reports.section import report_kinds
 from hoofbeat.reports.tables import count_of

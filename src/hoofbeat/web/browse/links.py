@@ -403,6 +403,20 @@ def choices_of(request: Request, names: Iterable[str]) -> Choices:
     return {name: value for name in names if (value := request.query_params.get(name, "").strip())}
 
 
+def facets_chosen(choices: Choices) -> tuple[tuple[str, str], ...]:
+    """The facets among the choices, by their own names, with their values."""
+    return tuple((name.removeprefix(FACET), value) for name, value in choices.items() if name.startswith(FACET))
+
+
+def pickers_of(choices: Choices, offered: Iterable[tuple[str, str, Sequence[tuple[str, str]]]]) -> list[Picker]:
+    """Choices (name, label, values) to offer: those with more than one value, and those that are made."""
+    return [
+        (name, words, tuple(values), choices.get(name, ""))
+        for name, words, values in offered
+        if len(values) > 1 or choices.get(name)
+    ]
+
+
 def facet_key(name: str) -> str:
     """The name of a facet in an address."""
     return f"{FACET}{one_line(name)}"

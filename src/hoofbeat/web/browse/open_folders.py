@@ -30,7 +30,7 @@ from hoofbeat.store.table_listing import (
     RejectedLine,
     read_listing,
 )
-from hoofbeat.web.page_rendering import render
+from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of
 
 T = TypeVar("T")
@@ -41,12 +41,12 @@ _AGAIN = "2"
 _FIGURES_AGAIN = "3"
 
 
-class NotReady(Exception):
-    """A folder is still being read: the page for that stands in for what was asked."""
+class PageInstead(Exception):
+    """Another page is shown than the one asked for: something is not here, or still being read."""
 
-    def __init__(self, folder: Folder) -> None:
-        super().__init__(folder.slug)
-        self.folder = folder
+    def __init__(self, page: HTMLResponse) -> None:
+        super().__init__(page.status_code)
+        self.page = page
 
 
 class BackgroundResult(Generic[T]):
@@ -92,8 +92,22 @@ def opened_folder(
         raise HTTPException(404, f"there is no {what} of this name here")
     opened = open(site, folder)
     if opened is None:
-        raise NotReady(folder)
+        raise PageInstead(preparing_page(request, folder))
     return folder, opened
+
+
+def opened_for_script(
+    request: Request, slug: str, kinds: tuple[str, ...], what: str, open: Callable[[Site, Folder], T | None]
+) -> T:
+    """The same for a script that asks for JSON: it is told that the folder is not here, or not ready yet."""
+    site = site_of(request)
+    folder = site.library.folder(slug, *kinds)
+    if folder is None:
+        raise HTTPException(404, f"there is no {what} of this name here")
+    opened = open(site, folder)
+    if opened is None:
+        raise HTTPException(503, "the folder is being prepared", headers={"Retry-After": "3"})
+    return opened
 
 
 def preparing_page(request: Request, folder: Folder) -> HTMLResponse:
@@ -172,7 +186,20 @@ def _reading(site: Site, folder: Folder, name: str, kind: type[ListingLine]) -> 
     return site.library.opened(folder, f"table {name}", lambda each: _Reading(each, name, kind))
 
 
-def reading_page(request: Request, site: Site, folder: Folder, table: str, edition: str = "") -> HTMLResponse:
+def table_for_page(
+    request: Request, folder: Folder | None, table: str, missing: str, edition: str = ""
+) -> FolderListing:
+    """A folder with its table; where it is not here (`missing` says so), or is being read, another page is shown."""
+    if folder is None:
+        raise PageInstead(not_found(request, missing))
+    site = site_of(request)
+    opened = open_table(site, folder, table, edition=edition)
+    if opened is None:
+        raise PageInstead(_reading_page(request, site, folder, table, edition))
+    return opened
+
+
+def _reading_page(request: Request, site: Site, folder: Folder, table: str, edition: str) -> HTMLResponse:
     """The page for a table that is being read; it asks again by itself."""
     name, kind = (edition_file(edition), QuestionLine) if table == "questions" else TABLES[table]
     reading = _reading(site, folder, name, kind)

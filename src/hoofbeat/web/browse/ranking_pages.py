@@ -36,18 +36,24 @@ from hoofbeat.web.browse.links import (
     choices_of,
     document_places,
     facet_key,
+    facets_chosen,
     inputs_of,
     page_number,
     question_link,
     reference_of,
 )
-from hoofbeat.web.browse.open_folders import PATIENCE, artefact_of, figures_page, opened_folder, prepare_in_background
+from hoofbeat.web.browse.open_folders import (
+    PATIENCE,
+    artefact_of,
+    figures_page,
+    opened_folder,
+    opened_for_script,
+    prepare_in_background,
+)
 from hoofbeat.web.page_rendering import (
     FOLDER_ERRORS,
     ListPage,
-    missing_folder_error,
     not_found,
-    not_ready_error,
     page_of,
     render,
 )
@@ -329,9 +335,8 @@ def _numbers(index: RankingIndex, choices: Choices, beside: _Beside | None) -> l
     if beside and measure and order in _APART:
         below = index.values(measure) - beside.values(measure)
         order = "worst" if order == "behind" else "best"
-    facets = tuple((name.removeprefix(FACET), value) for name, value in choices.items() if name.startswith(FACET))
-    wanted = QueryFilter(outcome=choices.get("outcome", ""), order=order, measure=measure, facets=facets)
-    return index.numbers(wanted, below)
+    outcome, facets = choices.get("outcome", ""), facets_chosen(choices)
+    return index.numbers(QueryFilter(outcome=outcome, order=order, measure=measure, facets=facets), below)
 
 
 def _beside(site: Site, folder: Folder, index: RankingIndex, choices: Choices) -> _Beside | None:
@@ -516,14 +521,7 @@ def hits(request: Request, slug: Slug, number: Number, page: PageNumber = 1, siz
 
 
 def _index(request: Request, slug: str) -> RankingIndex:
-    site = site_of(request)
-    folder = site.library.folder(slug, KIND)
-    if folder is None:
-        raise missing_folder_error("ranking")
-    index = open_ranking(site, folder)
-    if index is None:
-        raise not_ready_error()
-    return index
+    return opened_for_script(request, slug, (KIND,), "ranking", open_ranking)
 
 
 def _query(index: RankingIndex, fared: QueryOutcome) -> QueryOut:

@@ -28,11 +28,12 @@ from hoofbeat.web.browse.links import (
     case_of,
     choices_of,
     facet_key,
+    facets_chosen,
     page_number,
     question_link,
     reference_of,
 )
-from hoofbeat.web.browse.open_folders import prepare_in_background, preparing_page
+from hoofbeat.web.browse.open_folders import PageInstead, prepare_in_background, preparing_page
 from hoofbeat.web.browse.run_pages import KINDS, RunFolder, answer_blocks, neighbours, open_run
 from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
@@ -134,8 +135,6 @@ class _Both(Struct, frozen=True):
 def side_by_side(request: Request) -> HTMLResponse:
     """Two folders compared, one pair of systems in full; a form to choose folders where none are named."""
     both = _opened(request)
-    if isinstance(both, HTMLResponse):
-        return both
     flips = _flips(both)
     paged = page_of(flips, page_number(request))
     ordered = sorted(both.beside.pairs, key=lambda each: (-abs(each.difference.paired.difference), each.number))
@@ -168,8 +167,6 @@ def side_by_side(request: Request) -> HTMLResponse:
 def beside_question(request: Request, number: int) -> HTMLResponse:
     """One question with both answers beside each other."""
     both = _opened(request)
-    if isinstance(both, HTMLResponse):
-        return both
     first, second = (run.index for run in both.runs)
     if not 1 <= number <= first.count:
         return not_found(request, "There is no question of this number in the first folder.")
@@ -204,25 +201,25 @@ def beside_question(request: Request, number: int) -> HTMLResponse:
     )
 
 
-def _opened(request: Request) -> _Both | HTMLResponse:
-    """The two folders that the address names, or the page that stands in for them."""
+def _opened(request: Request) -> _Both:
+    """The two folders that the address names; where they can't be shown, another page is."""
     site = site_of(request)
     choices = choices_of(request, ("a", "b", "pair", "change"))
     if "a" not in choices or "b" not in choices or choices["a"] == choices["b"]:
-        return _choose(request, choices)
+        raise PageInstead(_choose(request, choices))
     folders = [site.library.folder(choices[name], *KINDS) for name in ("a", "b")]
     first, second = folders
     if first is None or second is None:
-        return not_found(request, "There is no run or folder of judgments of this name here.")
+        raise PageInstead(not_found(request, "There is no run or folder of judgments of this name here."))
     try:
         for patience in (0.0, None):  # all three are begun before any is waited for
             beside = open_beside(site, first, second, patience=patience)
             waiting = 0.0 if beside is None else patience
             opened = open_run(site, first, patience=waiting), open_run(site, second, patience=waiting)
     except HoofbeatError as err:
-        return _choose(request, choices, err)
+        raise PageInstead(_choose(request, choices, err)) from err
     if opened[0] is None or opened[1] is None or beside is None:
-        return preparing_page(request, first)
+        raise PageInstead(preparing_page(request, first))
     number = choices.get("pair", "")
     known = {str(each.number): each for each in beside.pairs}
     largest = max(beside.pairs, key=lambda each: abs(each.difference.paired.difference))
@@ -255,7 +252,7 @@ def _flips(both: _Both) -> list[QuestionFlip]:
     index: AnswersIndex = both.runs[0].index
     how = both.choices.get("change", "")
     name = CHANGES[int(how)] if how.isdigit() and int(how) < len(CHANGES) else ""
-    facets = tuple((key.removeprefix(FACET), value) for key, value in both.choices.items() if key.startswith(FACET))
+    facets = facets_chosen(both.choices)
     kept = set(index.places(AnswerFilter(facets=facets))) if facets else None
     found = {}
     for question, how_changed in both.beside.changed(both.chosen.number, name):

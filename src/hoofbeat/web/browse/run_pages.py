@@ -28,9 +28,9 @@ from hoofbeat.reports.answer_index import (
     index_answers,
 )
 from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, system_name
-from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.model import Block, Heading, Notice, Text
+from hoofbeat.reports.page import linked_html
 from hoofbeat.reports.sections.scores.accuracy_table import leaderboard_section
 from hoofbeat.reports.sections.scores.condition_grid import grid_section, pairs_section
 from hoofbeat.reports.sections.scores.facet_scores import facets_section
@@ -39,7 +39,6 @@ from hoofbeat.reports.tables import count_of
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import same_name, some_of
 from hoofbeat.web.browse.links import (
-    FACET,
     Choices,
     PageNumber,
     PageSize,
@@ -50,17 +49,23 @@ from hoofbeat.web.browse.links import (
     choices_of,
     document_links,
     facet_key,
+    facets_chosen,
     linked_folders,
     page_number,
+    pickers_of,
     question_link,
 )
-from hoofbeat.web.browse.open_folders import BackgroundResult, figures_page, opened_folder, prepare_in_background
+from hoofbeat.web.browse.open_folders import (
+    BackgroundResult,
+    figures_page,
+    opened_folder,
+    opened_for_script,
+    prepare_in_background,
+)
 from hoofbeat.web.page_rendering import (
     FOLDER_ERRORS,
     ListPage,
-    missing_folder_error,
     not_found,
-    not_ready_error,
     page_of,
     render,
 )
@@ -262,8 +267,7 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
 def answer_filter(choices: Choices) -> AnswerFilter:
     """What the choices of a page ask for."""
     plain = {name: choices.get(name, "") for name in ("model", "condition", "state", "doubt")}
-    facets = tuple((name.removeprefix(FACET), value) for name, value in choices.items() if name.startswith(FACET))
-    return AnswerFilter(**plain, facets=facets)
+    return AnswerFilter(**plain, facets=facets_chosen(choices))
 
 
 def _choices(request: Request, index: AnswersIndex) -> Choices:
@@ -273,18 +277,16 @@ def _choices(request: Request, index: AnswersIndex) -> Choices:
 
 def run_pickers(index: AnswersIndex, choices: Choices) -> list[Picker]:
     """What the questions of a run can be found by."""
-    offered: list[tuple[str, str, Sequence[tuple[str, str]]]] = [
-        ("state", "State", [(state, MARKS[state]) for state in index.states]),
-        ("model", "Model", [(name, name) for name in index.models]),
-        ("condition", "Condition", [(name, name) for name in index.conditions]),
-        ("doubt", "Doubts", [(DOUBTS[0], "with warnings"), (DOUBTS[1], "failed or unscored")]),
-        *((facet_key(name), name.capitalize(), [(each, each) for each in values]) for name, values in index.facets),
-    ]
-    return [
-        (name, words, tuple(values), choices.get(name, ""))
-        for name, words, values in offered
-        if len(values) > 1 or choices.get(name)
-    ]
+    return pickers_of(
+        choices,
+        [
+            ("state", "State", [(state, MARKS[state]) for state in index.states]),
+            ("model", "Model", [(name, name) for name in index.models]),
+            ("condition", "Condition", [(name, name) for name in index.conditions]),
+            ("doubt", "Doubts", [(DOUBTS[0], "with warnings"), (DOUBTS[1], "failed or unscored")]),
+            *((facet_key(name), name.capitalize(), [(each, each) for each in values]) for name, values in index.facets),
+        ],
+    )
 
 
 def question_outcomes(index: AnswersIndex, places: Sequence[int], systems: Sequence[System]) -> list[QuestionOutcomes]:
@@ -407,14 +409,7 @@ def answers(
     doubt: Literal["", "warnings", "failures"] = "",
 ) -> AnswersOut:
     """The answers of a run or folder of judgments, by question, system and what became of them."""
-    site = site_of(request)
-    folder = site.library.folder(slug, *KINDS)
-    if folder is None:
-        raise missing_folder_error("run")
-    opened = open_run(site, folder)
-    if opened is None:
-        raise not_ready_error()
-    index = opened.index
+    index = opened_for_script(request, slug, KINDS, "run", open_run).index
     wanted = AnswerFilter(question=question, model=model, condition=condition, state=label, doubt=doubt)
     total = index.matching(wanted)
     pages = max(1, -(-total // size))

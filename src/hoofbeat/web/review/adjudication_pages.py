@@ -15,7 +15,7 @@ from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.review.adjudication_queue import AdjudicationItem, queue_of
 from hoofbeat.review.forms import Form, FormField, asked_fields, check_values, form_for, parts_for
 from hoofbeat.review.review_records import Person, ReviewItem, Study
-from hoofbeat.web.image_files import artefact_of, picture
+from hoofbeat.web.image_files import artefact_of, item_image
 from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.review.task_pages import Posted, form_values, version_of
 from hoofbeat.web.review.team_pages import Adjudicator, outlines_of, position_of, study_of
@@ -105,13 +105,8 @@ def image(request: Request, person: Adjudicator, study: str, item: str, number: 
     """An image of an item, where this server shows the benchmark it is of."""
     found = study_of(request, person, study)
     shown = store_of(request).item(study, item)
-    artefact = artefact_of(site_of(request), found)
-    if shown is None or artefact is None:
-        return not_found(request, "This image is not on this server.")
-    content = picture(artefact, [str(name) for name in shown.key.get("images", ())], number)
-    if content is None:
-        return not_found(request, "This image is not on this server.")
-    return Response(content[0], media_type=content[1], headers={"Cache-Control": "private, max-age=3600"})
+    files = [str(name) for name in shown.key.get("images", ())] if shown else []
+    return item_image(request, artefact_of(site_of(request), found), files, number)
 
 
 def _own(request: Request, person: Person, study: Study, item: ReviewItem) -> list[Any]:

@@ -33,7 +33,7 @@ from hoofbeat.review.exam_sitting import (
 from hoofbeat.review.review_records import Person, ReviewRefusalError, not_here
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.browse.open_folders import prepare_in_background
-from hoofbeat.web.image_files import artefact_of, picture
+from hoofbeat.web.image_files import artefact_of, item_image
 from hoofbeat.web.page_rendering import ErrorOut, not_found, render
 from hoofbeat.web.security import may_browse, require_person
 from hoofbeat.web.site import site_of, store_of
@@ -253,16 +253,9 @@ def image(request: Request, person: Me, study: str, place: int, number: int) -> 
     """An image of a question that the person has opened, at the stage that shows it."""
     _, sitting = require_sitting(request, person, study)
     entry = sitting.entry(place)
-    artefact = artefact_of(site_of(request), sitting.study)
     shown = entry is not None and (sitting.over or (entry.opened and _with_images(sitting, entry)))
-    found = (
-        picture(artefact, entry.question.images, number)
-        if artefact is not None and entry is not None and shown
-        else None
-    )
-    if found is None:
-        return not_found(request, "This image is not on this server.")
-    return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=3600"})
+    files = entry.question.images if entry is not None and shown else ()
+    return item_image(request, artefact_of(site_of(request), sitting.study), files, number)
 
 
 def _opened(request: Request, person: Person, study: str, place: int) -> Response:

@@ -35,7 +35,7 @@ from hoofbeat.review.forms import (
 )
 from hoofbeat.review.review_records import Assignment, ItemLabel, LabelState, Person, ReviewItem, Study, not_here
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web.image_files import artefact_of, picture
+from hoofbeat.web.image_files import artefact_of, item_image
 from hoofbeat.web.page_rendering import ErrorOut, not_found, render
 from hoofbeat.web.security import require_person
 from hoofbeat.web.site import site_of, store_of
@@ -278,10 +278,7 @@ def image(request: Request, person: Me, study: str, item: str, number: int) -> R
     place = place_of(store_of(request), person, study, item)
     artefact = artefact_of(site_of(request), place.study) if place else None
     files = [str(name) for name in place.item.key.get("images", [])] if place else []
-    content = picture(artefact, files, number) if artefact else None
-    if content is None:
-        return not_found(request, "This image is not on this server.")
-    return Response(content[0], media_type=content[1], headers={"Cache-Control": "private, max-age=3600"})
+    return item_image(request, artefact, files, number)
 
 
 api = APIRouter(prefix="/api/review", tags=["review"])

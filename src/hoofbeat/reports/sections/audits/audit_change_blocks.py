@@ -17,7 +17,7 @@ from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, figure
 from hoofbeat.reports.sections.audits.audit_facts import audit_domain
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
 from hoofbeat.store import Artefact, Manifest
 from hoofbeat.text import cut
 
@@ -173,14 +173,11 @@ def _part(before: _Opened, after: _Opened, prefix: str) -> Chapter:
 
 
 def _points(change: ShareChange) -> Cell:
-    if change.change is None or change.interval is None:
-        return None
-    return change.change, change.interval.low, change.interval.high
+    return triple(change.change, change.interval) if change.interval else None
 
 
 def _coverage(found: PrevalenceIntensity) -> Cell:
-    span = found.by_coverage_interval
-    return found.by_coverage if span is None else (found.by_coverage, span.low, span.high)
+    return triple(found.by_coverage, found.by_coverage_interval)
 
 
 def _rates(found: PrevalenceIntensity, prefix: str) -> Table:
@@ -192,20 +189,20 @@ def _rates(found: PrevalenceIntensity, prefix: str) -> Table:
         caption="What changed between the audits",
         n=found.questions,
         unit="questions",
-        columns=(
-            Column("rate"),
-            Column("before", "share"),
-            Column("after", "share"),
-            Column("change, points", "points"),
-            Column("meaning"),
-        ),
+        columns=columns_of("rate | before:share | after:share | change, points:points | meaning"),
         rows=(
             row("R_abs", found.r_abs, "pairs with a silent source, of all pairs"),
             row("R_div", found.r_div, "pairs that diverge, of each audit's answered pairs"),
             row("intensity", found.intensity, "pairs that diverge, of the pairs answered in both audits"),
             row("pct_any_div", found.any_div, "questions with a pair that diverges"),
             row("prevalence", found.prevalence, "the same at fixed coverage: only pairs answered in both audits count"),
-            ("by coverage", None, None, _coverage(found), "what remains: pairs that only one audit answered"),
+            (
+                "by coverage",
+                None,
+                None,
+                _coverage(found),
+                "what remains: pairs that only one audit answered",
+            ),
         ),
         note=_NOTE,
     )
@@ -219,8 +216,7 @@ def _groups(joined: JoinedPairs, after: Audit, questions: int, prefix: str) -> l
     facet = "group" if "group" in names else names[0]
     columns = (
         Column(facet),
-        Column("questions", "count"),
-        Column("pairs in both", "count"),
+        *columns_of("questions:count | pairs in both:count"),
         *(Column(name, "points") for name in ("R_abs", "R_div", "intensity", "pct_any_div", "prevalence")),
         Column("by coverage", "points"),
     )
@@ -238,7 +234,13 @@ def _groups(joined: JoinedPairs, after: Audit, questions: int, prefix: str) -> l
 
 def _group(value: str, found: PrevalenceIntensity) -> tuple[Cell, ...]:
     changes = (found.r_abs, found.r_div, found.intensity, found.any_div, found.prevalence)
-    return value, found.questions, found.pairs_in_both, *(_points(change) for change in changes), _coverage(found)
+    return (
+        value,
+        found.questions,
+        found.pairs_in_both,
+        *(_points(change) for change in changes),
+        _coverage(found),
+    )
 
 
 def _moves(joined: JoinedPairs, prefix: str) -> list[Block]:

@@ -17,7 +17,7 @@ from hoofbeat.reports.model import Block, Card, Details, Heading, Notice
 from hoofbeat.reports.section import counted, figure
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts
 from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer, mode_card
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, written
 
 Span = tuple[float, float] | None
 _CHARTED = 14
@@ -76,12 +76,6 @@ def _span(counts: NDArray[np.float64], of: NDArray[np.float64]) -> Span:
     return found.low, found.high
 
 
-def failed_words(found: Relations) -> str:
-    """How many pairs have no label, in words."""
-    failed = sum(found.failed.values())
-    return f"{count_of(failed, 'pair')} of {found.pairs:,} without a label" if failed else "no pair without a label"
-
-
 def warning_blocks(found: Relations) -> list[Block]:
     """What has to be said before any figure of an audit that has none."""
     if not found.pairs:
@@ -103,7 +97,7 @@ def rate_blocks(facts: AuditFacts, spans: RateIntervals, prefix: str) -> list[Bl
         "Labels of all pairs, and of the pairs in which both sources address the question.",
         lambda width: stacked_bars(rows, list(found.labels), title="How answers of two sources relate", width=width),
     )
-    columns = (Column("label"), Column("pairs", "count"), Column("of all pairs", "share"), Column("of judged", "share"))
+    columns = columns_of("label | pairs:count | of all pairs:share | of judged:share")
     table = Table(
         name=f"{prefix}-labels",
         caption="Labels",
@@ -133,14 +127,9 @@ def _rates(facts: AuditFacts, spans: RateIntervals, prefix: str) -> Table:
         caption="Rates",
         n=found.pairs,
         unit="pairs",
-        columns=(
-            Column("rate"),
-            Column("value", "share"),
-            Column("count", "count"),
-            Column("of", "count"),
-            Column("pairs without a label", "count"),
-            Column("range with failures", "share"),
-            Column("what it is"),
+        columns=columns_of(
+            "rate | value:share | count:count | of:count | pairs without a label:count | "
+            "range with failures:share | what it is"
         ),
         rows=(
             row("R_abs", "pairs in which a source is silent, of all pairs", found.r_abs, spans.r_abs),

@@ -19,7 +19,7 @@ from hoofbeat.reports.charts import CountBar, count_bars
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, counted, figure
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, question_texts
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
@@ -122,24 +122,15 @@ def ranking_blocks(facts: AuditFacts, prefix: str) -> list[Block]:
 def _spearmans(found: list[tuple[str, str, SeverityRanking]], prefix: str) -> Table:
     def row(title: str, ranking: SeverityRanking) -> tuple[Cell, ...]:
         pairs = (ranking.spearman, ranking.interval), (ranking.rate_spearman, ranking.rate_interval)
-        values: list[Cell] = [
-            value if value is None or span is None else (value, span.low, span.high) for value, span in pairs
-        ]
         first = ranking.rows[0].name if ranking.rows else ""
-        return title, len(ranking.rows), *values, cut(first, 60)
+        return title, len(ranking.rows), *(triple(*pair) for pair in pairs), cut(first, 60)
 
     return Table(
         name=f"{prefix}-spearman",
         caption="Unweighted against severity-weighted ranking",
         n=len(found),
         unit="rankings",
-        columns=(
-            Column("ranking of"),
-            Column("ranked", "count"),
-            Column("ρ of counts", "number"),
-            Column("ρ of rates", "number"),
-            Column("heaviest"),
-        ),
+        columns=columns_of("ranking of | ranked:count | ρ of counts:number | ρ of rates:number | heaviest"),
         rows=tuple(row(title, ranking) for _, title, ranking in found),
         note="With 95% intervals from resampling what is ranked (five things or more). Counts go together almost by "
         "themselves, for what has many pairs has much of everything; rates are by judged pair. Only what diverges at "
@@ -172,8 +163,7 @@ def _ranking(facts: AuditFacts, ranking: SeverityRanking, by: str, title: str, p
             Column(title),
             *((Column("text"),) if texts else ()),
             *(Column(name, "count") for name in counts),
-            Column("weight", "amount"),
-            Column("place, unweighted → weighted"),
+            *columns_of("weight:amount | place, unweighted → weighted"),
         ),
         rows=rows,
         note=f"The first {len(rows)} of {len(ranking.rows):,}." if len(rows) < len(ranking.rows) else "",
@@ -296,11 +286,7 @@ def _charted(found: Themes, anchors: Mapping[Pair, str], prefix: str) -> list[Bl
         columns=(
             Column("theme"),
             *(Column(name, "count") for name in ("pairs", *levels)),
-            Column("weight", "amount"),
-            Column("questions", "count"),
-            Column("sources", "count"),
-            Column("wordings"),
-            Column("most serious pair"),
+            *columns_of("weight:amount | questions:count | sources:count | wordings | most serious pair"),
         ),
         rows=rows,
         links=tuple(_link(theme, anchors) for theme, _ in found.rows[:_LISTED]),

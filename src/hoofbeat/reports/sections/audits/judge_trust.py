@@ -18,7 +18,7 @@ from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Chart, Heading, Notice
 from hoofbeat.reports.section import PlantedLabels, counted, spread
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts, state_of
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 
 """The label planted between two sources (the lesser first) on a question."""
 
@@ -50,8 +50,7 @@ def planted_blocks(
         columns=(
             Column("planted"),
             *(Column(label, "count") for label in found.labels),
-            Column("labelled", "count"),
-            Column("recovered", "share"),
+            *columns_of("labelled:count | recovered:share"),
         ),
         rows=rows,
         note=f"{found.unscored:,} planted pairs got no label; they count against agreement and are left out of κ.",
@@ -61,7 +60,7 @@ def planted_blocks(
         caption="Agreement of the judge with the planted labels",
         n=found.n,
         unit="planted pairs",
-        columns=(Column("figure"), Column("value"), Column("95% interval", "number")),
+        columns=columns_of("figure | value | 95% interval:number"),
         rows=(
             ("agreement", written(found.accuracy, "share"), None),
             ("Cohen's κ", "no value" if found.kappa is None else written(found.kappa, "number"), interval),
@@ -204,13 +203,7 @@ def _trial(facts: AuditFacts, prefix: str, *, planted: bool) -> list[Block]:
         caption="The judge on pairs whose relation is known",
         n=found.n,
         unit="invented pairs with a planted relation",
-        columns=(
-            Column("question"),
-            Column("pairs", "count"),
-            Column("right", "count"),
-            Column("share", "share"),
-            Column("chance or commonest label", "share"),
-        ),
+        columns=columns_of("question | pairs:count | right:count | share:share | chance or commonest label:share"),
         rows=rows,
         note=f"95% intervals; {found.agreement.unscored:,} pairs got no label and count as not right. With the answers "
         f"exchanged {flips.flips:,} of {flips.n:,} labels changed. These are not pairs of this audit.",
@@ -237,7 +230,7 @@ def _economy(facts: AuditFacts, check: EconomyCheck, prefix: str) -> Table:
         caption="Economy: agreement with full judging",
         n=check.n,
         unit="spread labels judged for real",
-        columns=(Column("of"), Column("pairs", "count"), Column("agreement", "share")),
+        columns=columns_of("of | pairs:count | agreement:share"),
         rows=rows,
         note=f"With 95% Wilson intervals; {check.unscored:,} sampled pairs got no label. "
         f"{calls_saved(check.spread, judged, check.n + check.unscored)}. This is agreement with the same "
@@ -248,7 +241,7 @@ def _economy(facts: AuditFacts, check: EconomyCheck, prefix: str) -> Table:
 
 def _flips(found: FlipRate, prefix: str) -> Table:
     def row(name: str, n: int, flips: int, rate: float | None, span: Interval, to: str) -> tuple[Cell, ...]:
-        return name, n, flips, None if rate is None else (rate, span.low, span.high), to
+        return name, n, flips, triple(rate, span), to
 
     rows = [row("all", found.n, found.flips, found.rate, found.interval, "")]
     rows.append(
@@ -262,13 +255,7 @@ def _flips(found: FlipRate, prefix: str) -> Table:
         caption="Does the order of the two answers matter?",
         n=found.n + found.unscored,
         unit="pairs judged in both orders",
-        columns=(
-            Column("first label"),
-            Column("pairs", "count"),
-            Column("flips", "count"),
-            Column("flip rate", "share"),
-            Column("flipped to"),
-        ),
+        columns=columns_of("first label | pairs:count | flips:count | flip rate:share | flipped to"),
         rows=tuple(rows),
         note=f"A sample of pairs was judged again with the answers exchanged; 95% Wilson intervals; "
         f"{found.unscored:,} got no label in one of the orders and are left out.",
@@ -315,7 +302,7 @@ def _citations(cited: Mapping[str, int], prefix: str) -> Table:
         caption="Citations and quotes, checked against what the model was shown",
         n=answers,
         unit="answers that address their question",
-        columns=(Column("check"), Column("count", "count"), Column("of answers", "share")),
+        columns=columns_of("check | count:count | of answers:share"),
         rows=rows,
         note="An answer may hold several quotes, or none.",
     )

@@ -19,13 +19,22 @@ from hoofbeat.audit.findings.source_profiles import (
     pair_rates,
     source_rows,
 )
-from hoofbeat.findings.intervals import wilson
+from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.records import Answer
-from hoofbeat.reports.charts import WIDE, Bar, Shade, Strip, interval_bars, label_strips, pair_matrix, shade_rows
+from hoofbeat.reports.charts import (
+    WIDE,
+    Shade,
+    Strip,
+    interval_bar,
+    interval_bars,
+    label_strips,
+    pair_matrix,
+    shade_rows,
+)
 from hoofbeat.reports.model import Block, Chart, Details, Heading, Notice, Text
 from hoofbeat.reports.section import figure
 from hoofbeat.reports.sections.audits.audit_facts import AnswerKey, AuditFacts
-from hoofbeat.reports.tables import Cell, Column, Table, csv_text
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, csv_text, triple
 from hoofbeat.store.files import slug
 from hoofbeat.text import clean, cut
 
@@ -183,30 +192,23 @@ def _squares(pairs: AuditPairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _worst(rates: PairRates, prefix: str) -> Table:
-    rows: list[tuple[str, str, int, int, int, float, tuple[float, float]]] = []
+    rows: list[tuple[str, str, int, int, int, Interval]] = []
     for x, a in enumerate(rates.sources):
         for y in range(x + 1, len(rates.sources)):
             n, count = rates.judged[x][y], rates.diverging[x][y]
             if n:
-                span = wilson(count, n)
-                spread = span.low, span.high
-                rows.append((a, rates.sources[y], n, count, rates.contradictory[x][y], count / n, spread))
-    rows.sort(key=lambda row: (-row[6][0], row[0], row[1]))
+                hard = rates.contradictory[x][y]
+                rows.append((a, rates.sources[y], n, count, hard, wilson(count, n)))
+    rows.sort(key=lambda row: (-row[5].low, row[0], row[1]))
     told: tuple[tuple[Cell, ...], ...] = tuple(
-        (f"{a} and {b}", n, count, hard, (share, *span)) for a, b, n, count, hard, share, span in rows[:_LISTED]
+        (f"{a} and {b}", n, count, hard, triple(count / n, span)) for a, b, n, count, hard, span in rows[:_LISTED]
     )
     return Table(
         name=f"{prefix}-source-pairs",
         caption="The two sources that differ most surely",
         n=len(rows),
         unit="pairs of sources",
-        columns=(
-            Column("sources"),
-            Column("judged", "count"),
-            Column("diverge", "count"),
-            Column("strongest label", "count"),
-            Column("share", "share"),
-        ),
+        columns=columns_of("sources | judged:count | diverge:count | strongest label:count | share:share"),
         rows=told,
         links=tuple(pairs_link(prefix, row[0], row[1]) for row in rows[:_LISTED]),
         note=f"By the low end of the 95% Wilson interval; the first {len(told):,} of {len(rows):,}; all are in the "
@@ -219,15 +221,7 @@ def odd_blocks(odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
     heading = Heading("The odd one out", f"{prefix}-odd", 3)
     if not odd:
         return [heading, Text("No pair was judged, so no source can stand apart.")]
-    bars = [
-        Bar(
-            label=row.source,
-            value=row.excess,
-            low=row.excess_interval.low if row.excess_interval else None,
-            high=row.excess_interval.high if row.excess_interval else None,
-        )
-        for row in odd[:_BARS]
-    ]
+    bars = [interval_bar(row.source, row.excess, row.excess_interval) for row in odd[:_BARS]]
     first = f" The first {_BARS} of {len(odd):,} sources." if len(odd) > _BARS else ""
     chart = figure(
         f"{prefix}-odd",
@@ -240,15 +234,9 @@ def odd_blocks(odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
         caption="How far each source stands apart",
         n=len(odd),
         unit="sources",
-        columns=(
-            Column("source"),
-            Column("questions", "count"),
-            Column("judged pairs", "count"),
-            Column("diverging", "count"),
-            Column("share", "share"),
-            Column("expected", "share"),
-            Column("excess, points", "points"),
-            Column("ratio", "number"),
+        columns=columns_of(
+            "source | questions:count | judged pairs:count | diverging:count | share:share | "
+            "expected:share | excess, points:points | ratio:number"
         ),
         rows=tuple(_odd(row) for row in odd),
         links=tuple(pairs_link(prefix, row.source) for row in odd),
@@ -260,12 +248,7 @@ def odd_blocks(odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
 
 
 def _odd(row: OutlierSource) -> tuple[Cell, ...]:
-    excess: Cell = row.excess
-    if row.excess is not None and row.excess_interval:
-        excess = row.excess, row.excess_interval.low, row.excess_interval.high
-    ratio: Cell = row.ratio
-    if row.ratio is not None and row.interval:
-        ratio = row.ratio, row.interval.low, row.interval.high
+    excess, ratio = triple(row.excess, row.excess_interval), triple(row.ratio, row.interval)
     return row.source, row.questions, row.judged, row.diverging, row.share, row.expected, excess, ratio
 
 
@@ -279,10 +262,7 @@ def coverage_blocks(facts: AuditFacts, answers: Sequence[Answer], prefix: str) -
         inside = _heat(facts, answers, facet, prefix)
         blocks += inside if not place else [Details(f"Coverage by {facts.title(facet)}", tuple(inside))]
     if len(rows) <= _BARS:
-        bars = [
-            Bar(label=row.source, value=row.coverage, low=row.coverage_interval.low, high=row.coverage_interval.high)
-            for row in rows
-        ]
+        bars = [interval_bar(row.source, row.coverage, row.coverage_interval) for row in rows]
         blocks.append(
             figure(
                 f"{prefix}-coverage",
@@ -338,13 +318,11 @@ def _covered(facts: AuditFacts, rows: Sequence[SourceRow], prefix: str) -> Table
         n=sum(row.planned for row in rows),
         unit="questions put to sources",
         columns=(
-            Column("source"),
-            Column("title"),
+            *columns_of("source | title"),
             *(Column(name, "count") for name in ("asked", "addressed", "silent", "failed")),
             Column("coverage", "share"),
             *((Column("range with failures", "share"),) if failed else ()),
-            Column("R_div", "share"),
-            Column("judged pairs", "count"),
+            *columns_of("R_div:share | judged pairs:count"),
         ),
         rows=tuple(map(cells, rows)),
         links=tuple(pairs_link(prefix, row.source) for row in rows),

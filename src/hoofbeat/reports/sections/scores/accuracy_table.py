@@ -12,13 +12,12 @@ from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy, accuracies, leaderboard
 from hoofbeat.findings.agreement import Annotators
-from hoofbeat.findings.intervals import Interval
 from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, base_condition, is_closed
-from hoofbeat.reports.tables import Cell, Column, Table, count_of
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple
 from hoofbeat.text import some_of
 
 _NAMED = 6
@@ -48,13 +47,6 @@ def missing(unscored: Mapping[str, int]) -> int:
     return sum(unscored.values())
 
 
-def triple(value: float | None, interval: Interval | None) -> Cell:
-    """A figure with its interval as a cell."""
-    if value is None or interval is None:
-        return value
-    return value, interval.low, interval.high
-
-
 def interval_of(row: Accuracy) -> tuple[float, float]:
     """The bootstrap interval, or Wilson's where resampling shows no spread; `method_of` names which."""
     chosen = row.wilson if _no_spread(row) else row.bootstrap
@@ -78,7 +70,7 @@ def _no_spread(row: Accuracy) -> bool:
     return row.bootstrap.low == row.bootstrap.high
 
 
-WEIGHTED = (Column("linear κ, 95% bootstrap", "number"), Column("quadratic κ, 95% bootstrap", "number"))
+WEIGHTED = columns_of("linear κ, 95% bootstrap:number | quadratic κ, 95% bootstrap:number")
 """The columns of labels that stand in an order."""
 
 
@@ -96,11 +88,7 @@ def labellers_table(found: Annotators, *, name: str, caption: str, unit: str, no
         n=found.items,
         unit=unit,
         columns=(
-            Column("one"),
-            Column("other"),
-            Column("both labelled", "count"),
-            Column("agreement, 95% Wilson", "share"),
-            Column("κ, 95% bootstrap", "number"),
+            *columns_of("one | other | both labelled:count | agreement, 95% Wilson:share | κ, 95% bootstrap:number"),
             *(WEIGHTED if weighted else ()),
         ),
         rows=tuple(rows),
@@ -119,8 +107,7 @@ def alphas_table(found: Annotators, *, name: str, caption: str, unit: str) -> Ta
         columns=(
             Column("scale"),
             Column(f"{unit} of two labels or more", "count"),
-            Column("labels", "count"),
-            Column("α, 95% bootstrap", "number"),
+            *columns_of("labels:count | α, 95% bootstrap:number"),
         ),
         rows=tuple((each.scale, each.items, each.values, triple(each.value, each.interval)) for each in scales),
     )
@@ -214,17 +201,9 @@ def _chart(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> 
 
 def _table(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> Table:
     columns = (
-        Column("place, 95%", "count"),
-        Column("tied with", "count"),
-        Column("model"),
-        Column("condition"),
-        Column("accuracy, 95% bootstrap", "share"),
+        *columns_of("place, 95%:count | tied with:count | model | condition | accuracy, 95% bootstrap:share"),
         UNSCORED,
-        Column("sensitivity", "share"),
-        Column("95% Wilson", "share"),
-        Column("right", "count"),
-        Column("planned", "count"),
-        Column("questions", "count"),
+        *columns_of("sensitivity:share | 95% Wilson:share | right:count | planned:count | questions:count"),
     )
     rows: list[tuple[Cell, ...]] = []
     for place in places:
@@ -235,7 +214,7 @@ def _table(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> 
                 place.tied if place.rank is not None else None,
                 row.model,
                 row.condition,
-                (row.accuracy, row.bootstrap.low, row.bootstrap.high),
+                triple(row.accuracy, row.bootstrap),
                 missing(row.unscored),
                 row.sensitivity,
                 (row.wilson.low, row.wilson.high),
@@ -277,13 +256,7 @@ def _outcomes(group: OutcomeSet, table: Sequence[Accuracy]) -> Block:
 
 
 def _unscored(group: OutcomeSet, rows: Sequence[Accuracy]) -> Table:
-    columns = (
-        Column("model"),
-        Column("condition"),
-        Column("stage and reason"),
-        Column("count", "count"),
-        Column("of planned", "share"),
-    )
+    columns = columns_of("model | condition | stage and reason | count:count | of planned:share")
     return Table(
         name=f"{group.prefix}-unscored",
         caption="Answers without a score, by what went wrong",

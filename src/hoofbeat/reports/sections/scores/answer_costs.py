@@ -20,7 +20,7 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
     wilson_note,
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
-from hoofbeat.reports.tables import Cell, Column, Form, Table
+from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of
 from hoofbeat.store import Cost
 
 
@@ -123,14 +123,9 @@ def _models(group: OutcomeSet, costs: Mapping[str, Cost]) -> Table:
         )
         for model, cost in costs.items()
     )
-    columns = (
-        Column("model"),
-        Column("answers", "count"),
-        Column("calls", "count"),
-        Column("tokens in", "count"),
-        Column("tokens out", "count"),
-        Column("money", "number"),
-        Column("money for 1,000 answers", "number"),
+    columns = columns_of(
+        "model | answers:count | calls:count | tokens in:count | tokens out:count | money:number | "
+        "money for 1,000 answers:number"
     )
     return Table(
         name=f"{group.prefix}-cost",
@@ -146,13 +141,10 @@ def _models(group: OutcomeSet, costs: Mapping[str, Cost]) -> Table:
 
 def _systems(group: OutcomeSet, systems: Sequence[SystemKey], found: Mapping[SystemKey, Accuracy]) -> Table:
     columns = (
-        Column("model"),
-        Column("condition"),
-        Column("answers", "count"),
-        Column("with known tokens", "count"),
-        Column("tokens in, an answer", "amount"),
-        Column("tokens out, an answer", "amount"),
-        Column("accuracy, 95% bootstrap", "share"),
+        *columns_of(
+            "model | condition | answers:count | with known tokens:count | tokens in, an answer:amount | "
+            "tokens out, an answer:amount | accuracy, 95% bootstrap:share"
+        ),
         UNSCORED,
         Column("documents dropped", "count"),
     )

@@ -16,7 +16,7 @@ from hoofbeat.findings.accuracy import FEW, Accuracy, SystemDifference, comparab
 from hoofbeat.findings.intervals import TANGO
 from hoofbeat.findings.option_decisions import OptionDecisions, option_decisions
 from hoofbeat.findings.outcomes import Outcome, SystemKey
-from hoofbeat.reports.charts import Bar, Shade, heatmap, interval_bars
+from hoofbeat.reports.charts import Shade, heatmap, interval_bar, interval_bars
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
@@ -27,11 +27,10 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
     interval_of,
     method_of,
     missing,
-    triple,
     wilson_note,
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, base_condition, is_closed
-from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 
 _BARS = 24
 _PAIRED = "Paired by question: bootstrap of 1,000 samples (seed 0); p by {tests}; Holm's correction over the table."
@@ -171,11 +170,10 @@ def _delta_blocks(group: OutcomeSet, versus: str, found: Sequence[SystemDifferen
     title = f"Differences to {versus}" if versus == "the closed book" else "Differences between conditions"
     drawn = found[:_BARS]
     bars = [
-        Bar(
-            label=group.name(row.a) if versus == "the closed book" else f"{group.name(row.a)} over {row.b[1]}",
-            value=row.paired.difference,
-            low=row.paired.interval.low,
-            high=row.paired.interval.high,
+        interval_bar(
+            group.name(row.a) if versus == "the closed book" else f"{group.name(row.a)} over {row.b[1]}",
+            row.paired.difference,
+            row.paired.interval,
         )
         for row in drawn
     ]
@@ -200,28 +198,19 @@ def difference_table(found: Sequence[SystemDifference], name: str, caption: str,
     clustered = any(row.p_cluster is not None for row in found)
     scored = any(row.paired.interval.method == TANGO for row in found)
     columns = (
-        Column("model"),
-        Column("condition"),
-        Column("against"),
-        Column("difference, points", "points"),
-        Column("Holm p", "p"),
-        Column("p", "p"),
-        *((Column("Holm p by clusters", "p"), Column("p by clusters", "p")) if clustered else ()),
-        Column("interval by"),
-        Column("accuracy", "share"),
-        Column("against, accuracy", "share"),
-        Column("unscored", "count"),
-        Column("sensitivity", "points"),
-        Column("only this right", "count"),
-        Column("only that right", "count"),
-        Column("questions", "count"),
+        *columns_of("model | condition | against | difference, points:points | Holm p:p | p:p"),
+        *(columns_of("Holm p by clusters:p | p by clusters:p") if clustered else ()),
+        *columns_of(
+            "interval by | accuracy:share | against, accuracy:share | unscored:count | "
+            "sensitivity:points | only this right:count | only that right:count | questions:count"
+        ),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             row.a[0],
             row.a[1],
             row.b[0] if several else row.b[1],
-            (row.paired.difference, row.paired.interval.low, row.paired.interval.high),
+            triple(row.paired.difference, row.paired.interval),
             row.p_holm,
             row.p,
             *((row.p_cluster_holm, row.p_cluster) if clustered else ()),
@@ -270,15 +259,10 @@ def options_section(group: OutcomeSet) -> ScoreBlocks:
     rank = {system: place for place, system in enumerate(group.order)}
     found.sort(key=lambda row: rank[row.model, row.condition])
     columns = [
-        Column("model"),
-        Column("condition"),
-        Column("answers", "count"),
+        *columns_of("model | condition | answers:count"),
         UNSCORED,
         *(Column(name, "count") for name in ("TP", "FN", "TN", "FP")),
-        Column("sensitivity", "share"),
-        Column("specificity", "share"),
-        Column("range of sensitivity", "share"),
-        Column("range of specificity", "share"),
+        *columns_of("sensitivity:share | specificity:share | range of sensitivity:share | range of specificity:share"),
     ]
     if facet:
         columns += [

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.accuracy import Accuracy, accuracies
-from hoofbeat.findings.breakdown import NONE, GroupAccuracy, GroupDifference, group_differences
+from hoofbeat.findings.breakdown import NONE, GroupDifference, group_differences
 from hoofbeat.findings.intervals import bootstrap_mean, wilson
 from hoofbeat.findings.outcomes import HUMAN, ModeShare, Outcome, SystemKey, mode_shares
 from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.judging.catalogue import all_criteria, explains
 from hoofbeat.records import Judgment
-from hoofbeat.reports.charts import Bar, Shade, grouped_bars, heatmap
+from hoofbeat.reports.charts import Shade, grouped_bars, heatmap, interval_bar
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
@@ -28,10 +28,9 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
     ScoreBlocks,
     folded,
     missing,
-    triple,
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
-from hoofbeat.reports.tables import Cell, Column, Table, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, triple, written
 
 FEW = 10
 """A group of fewer questions than this is marked as small."""
@@ -86,7 +85,7 @@ def _scored(group: OutcomeSet, facet: str) -> Groups:
 def _shade(row: Accuracy | None) -> Shade:
     if row is None:
         return Shade(value=None, tip="not asked")
-    figures = written((row.accuracy, row.wilson.low, row.wilson.high), "share")
+    figures = written(triple(row.accuracy, row.wilson), "share")
     tip = f"{figures}, n = {row.questions:,} questions, {missing(row.unscored):,} of {row.planned:,} unscored"
     return Shade(value=row.accuracy, tip=tip, few=row.questions < FEW)
 
@@ -111,15 +110,9 @@ def _heat(group: OutcomeSet, facet: str, found: Groups, number: int) -> Block:
 def _facet_table(group: OutcomeSet, facet: str, found: Groups) -> Table:
     columns = (
         Column(facet),
-        Column("model"),
-        Column("condition"),
-        Column("questions", "count"),
-        Column("planned", "count"),
-        Column("right", "count"),
+        *columns_of("model | condition | questions:count | planned:count | right:count"),
         UNSCORED,
-        Column("accuracy, 95% Wilson", "share"),
-        Column("95% bootstrap", "share"),
-        Column("sensitivity", "share"),
+        *columns_of("accuracy, 95% Wilson:share | 95% bootstrap:share | sensitivity:share"),
     )
     return Table(
         name=f"{group.prefix}-by-{facet}",
@@ -149,7 +142,7 @@ def _rows(order: Sequence[SystemKey], found: Groups) -> list[tuple[Cell, ...]]:
                     row.planned,
                     row.correct,
                     missing(row.unscored),
-                    (row.accuracy, row.wilson.low, row.wilson.high),
+                    triple(row.accuracy, row.wilson),
                     (row.bootstrap.low, row.bootstrap.high),
                     row.sensitivity,
                 )
@@ -198,7 +191,8 @@ def _questions(group: OutcomeSet, words: frozenset[str]) -> set[str]:
 
 def _rare_chart(group: OutcomeSet, rows: Sequence[GroupDifference]) -> Block:
     shown = rows[:_BARS]
-    series = {"rare": [_bar(row.a) for row in shown], "not rare": [_bar(row.b) for row in shown]}
+    halves = {"rare": [row.a for row in shown], "not rare": [row.b for row in shown]}
+    series = {name: [interval_bar("", half.accuracy, half.wilson) for half in each] for name, each in halves.items()}
     systems: list[SystemKey] = [(row.model, row.condition) for row in shown]
     names = [group.name(system) for system in systems]
     caption = "Share right on questions about rare diseases and about others, with 95% Wilson intervals."
@@ -207,22 +201,11 @@ def _rare_chart(group: OutcomeSet, rows: Sequence[GroupDifference]) -> Block:
     return figure(f"{group.prefix}-rare", caption, draw)
 
 
-def _bar(half: GroupAccuracy) -> Bar:
-    return Bar(label="", value=half.accuracy, low=half.wilson.low, high=half.wilson.high)
-
-
 def _rare_table(group: OutcomeSet, rows: Sequence[GroupDifference], n: int) -> Table:
-    columns = (
-        Column("model"),
-        Column("condition"),
-        Column("rare questions", "count"),
-        Column("rare, 95% Wilson", "share"),
-        Column("rare, unscored", "count"),
-        Column("other questions", "count"),
-        Column("not rare, 95% Wilson", "share"),
-        Column("not rare, unscored", "count"),
-        Column("difference, points", "points"),
-        Column("sensitivity", "points"),
+    columns = columns_of(
+        "model | condition | rare questions:count | rare, 95% Wilson:share | rare, unscored:count | "
+        "other questions:count | not rare, 95% Wilson:share | not rare, unscored:count | "
+        "difference, points:points | sensitivity:points"
     )
     cells: list[tuple[Cell, ...]] = []
     for row in rows:
@@ -348,15 +331,9 @@ def _aspect_heat(
 
 def _table(group: OutcomeSet, aspect: _Labelled, systems: Sequence[SystemKey], found: Sequence[ModeShare]) -> Table:
     columns = (
-        Column("model"),
-        Column("condition"),
-        Column("label"),
+        *columns_of("model | condition | label"),
         Column(aspect.verb, "count"),
-        Column("unscored", "count"),
-        Column("first", "count"),
-        Column("share, 95% Wilson", "share"),
-        Column("second", "count"),
-        Column("sensitivity", "share"),
+        *columns_of("unscored:count | first:count | share, 95% Wilson:share | second:count | sensitivity:share"),
     )
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
@@ -389,13 +366,10 @@ def relevance_section(group: OutcomeSet) -> ScoreBlocks:
     if not graded:
         return ScoreBlocks()
     columns = (
-        Column("model"),
-        Column("condition"),
-        Column("passages", "count"),
+        *columns_of("model | condition | passages:count"),
         UNSCORED,
         *(Column(label, "count") for label in _LABELS),
-        Column("relevant, 95% Wilson", "share"),
-        Column("mean grade, 95% bootstrap", "number"),
+        *columns_of("relevant, 95% Wilson:share | mean grade, 95% bootstrap:number"),
     )
     rows = tuple(_row(system, graded[system]) for system in group.tallies if system in graded)
     table = Table(
@@ -439,13 +413,9 @@ def doubts_section(group: OutcomeSet) -> ScoreBlocks:
         caption="What answers were shown that they should not have been, or were not",
         n=sum(tally.answers for tally in group.tallies.values()),
         unit="planned answers",
-        columns=(
-            Column("model"),
-            Column("condition"),
-            Column("answers", "count"),
-            Column("read their own source", "count"),
-            Column("read its title elsewhere", "count"),
-            Column("documents left out", "count"),
+        columns=columns_of(
+            "model | condition | answers:count | read their own source:count | "
+            "read its title elsewhere:count | documents left out:count"
         ),
         rows=rows,
         note="An agent may find the report that its question was made from, or another document with the same title: "

@@ -17,9 +17,9 @@ from hoofbeat.records import Judgment
 from hoofbeat.reports.item_views import answer_key
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure
-from hoofbeat.reports.sections.scores.accuracy_table import WEIGHTED, ScoreBlocks, alphas_table, labellers_table, triple
+from hoofbeat.reports.sections.scores.accuracy_table import WEIGHTED, ScoreBlocks, alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
-from hoofbeat.reports.tables import Cell, Column, Table, count_of
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple
 
 _WEIGHTS: tuple[Weights, Weights] = ("linear", "quadratic")
 _STEPS = "The labels are in order ({order}): weighted κ counts a disagreement by its steps, or by their square."
@@ -130,11 +130,7 @@ def _agreement_table(
     group: OutcomeSet, aspect: str, checked: Mapping[str, Agreement], weighted: Mapping[str, tuple[Kappa, ...]]
 ) -> Table:
     columns = (
-        Column("person"),
-        Column("labelled", "count"),
-        Column("unscored", "count"),
-        Column("agreement, 95% Wilson", "share"),
-        Column("κ, 95% bootstrap", "number"),
+        *columns_of("person | labelled:count | unscored:count | agreement, 95% Wilson:share | κ, 95% bootstrap:number"),
         *(WEIGHTED if weighted else ()),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -201,15 +197,9 @@ def _alone(group: OutcomeSet) -> ScoreBlocks:
     """Systems that only people have labelled: the share right of what they labelled, with nothing said of the rest."""
     if not group.by_people:
         return ScoreBlocks()
-    columns = (
-        Column("model"),
-        Column("condition"),
-        Column("planned", "count"),
-        Column("labelled", "count"),
-        Column("contested", "count"),
-        Column("unlabelled", "count"),
-        Column("right", "count"),
-        Column("right of the labelled, 95% Wilson", "share"),
+    columns = columns_of(
+        "model | condition | planned:count | labelled:count | contested:count | unlabelled:count | "
+        "right:count | right of the labelled, 95% Wilson:share"
     )
     rows: list[tuple[Cell, ...]] = []
     for system, count in group.by_people.items():
@@ -260,19 +250,11 @@ def _corrected(group: OutcomeSet) -> ScoreBlocks:
 
 def _corrected_table(group: OutcomeSet, found: Sequence[CorrectedAccuracy]) -> Table:
     columns = (
-        Column("model"),
-        Column("condition"),
-        Column("by the judge", "share"),
-        Column("corrected, 95%", "share"),
-        Column("planned", "count"),
-        Column("unanswered", "count"),
-        Column("unscored", "count"),
-        Column("sensitivity", "share"),
-        Column("by people alone", "share"),
-        Column("labelled", "count"),
-        Column("contested", "count"),
-        Column("people less judge", "points"),
-        Column("judge's weight", "number"),
+        *columns_of(
+            "model | condition | by the judge:share | corrected, 95%:share | planned:count | "
+            "unanswered:count | unscored:count | sensitivity:share | by people alone:share | "
+            "labelled:count | contested:count | people less judge:points | judge's weight:number"
+        ),
         *(Column(f"more labels for ± {100 * width:g} points", "text") for width in _WIDTHS),
     )
     rank = {system: place for place, system in enumerate(group.order)}
@@ -320,7 +302,7 @@ def _care_table(group: OutcomeSet, found: Sequence[CorrectedAccuracy]) -> Table:
         caption="What makes corrected scores doubtful",
         n=len(rows),
         unit="reasons",
-        columns=(Column("model"), Column("condition"), Column("why")),
+        columns=columns_of("model | condition | why"),
         rows=rows,
     )
 
@@ -336,17 +318,10 @@ def _probes(group: OutcomeSet) -> ScoreBlocks:
     found = flips(probes)
     if not found:
         return ScoreBlocks()
-    columns = (
-        Column("probe"),
-        Column("judge"),
-        Column("pairs", "count"),
-        Column("unscored", "count"),
-        Column("flipped", "count"),
-        Column("share flipped, 95% Wilson", "share"),
-        Column("to equivalent", "count"),
-        Column("to mismatch", "count"),
-        Column("equivalent, shorter half", "share"),
-        Column("equivalent, longer half", "share"),
+    columns = columns_of(
+        "probe | judge | pairs:count | unscored:count | flipped:count | "
+        "share flipped, 95% Wilson:share | to equivalent:count | to mismatch:count | "
+        "equivalent, shorter half:share | equivalent, longer half:share"
     )
     table = Table(
         name=f"{group.prefix}-probes",

@@ -17,7 +17,7 @@ from hoofbeat.findings.repeated_answers import ScoreMean, WorstAtK, bootstrap_sd
 from hoofbeat.judging import Scorer
 from hoofbeat.judging.catalogue import criterion
 from hoofbeat.registry import registry
-from hoofbeat.reports.charts import Bar, Curve, curves, interval_dots
+from hoofbeat.reports.charts import Curve, curves, interval_bar, interval_dots
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.section import OwnFigure, figure
@@ -27,10 +27,9 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
     ScoreBlocks,
     folded,
     missing,
-    triple,
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
-from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, triple
 
 _KS = 16
 _MARKS = 12
@@ -194,14 +193,10 @@ def _cumulative_chart(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -
 
 def _cumulative_table(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -> Table:
     columns = (
-        Column("model"),
-        Column("protocol"),
-        Column("part shown"),
+        *columns_of("model | protocol | part shown"),
         Column(measure, "share"),
         UNSCORED,
-        Column("sensitivity", "share"),
-        Column("kept of the whole", "share"),
-        Column("planned", "count"),
+        *columns_of("sensitivity:share | kept of the whole:share | planned:count"),
     )
     rank = {model: place for place, (model, _) in enumerate(group.order)}
     rows: list[tuple[Cell, ...]] = []
@@ -256,14 +251,9 @@ def _worst_chart(group: OutcomeSet, rows: dict[SystemKey, list[WorstAtK]]) -> Bl
 
 def _worst_table(group: OutcomeSet, found: Sequence[WorstAtK]) -> Table:
     columns = (
-        Column("model"),
-        Column("condition"),
-        Column("k", "count"),
-        Column("questions", "count"),
-        Column("with fewer samples", "count"),
+        *columns_of("model | condition | k:count | questions:count | with fewer samples:count"),
         UNSCORED,
-        Column("worst@k", "share"),
-        Column("sensitivity", "share"),
+        *columns_of("worst@k:share | sensitivity:share"),
     )
     rank = {system: place for place, system in enumerate(group.order)}
     rows = tuple(
@@ -310,14 +300,9 @@ def runs_section(group: OutcomeSet, *, draws: int, size: int) -> ScoreBlocks:
             for row in sorted(several, key=lambda row: rank[row.model, row.condition])
         )
         columns = (
-            Column("model"),
-            Column("condition"),
-            Column("runs", "count"),
-            Column("planned", "count"),
+            *columns_of("model | condition | runs:count | planned:count"),
             UNSCORED,
-            Column("mean accuracy", "share"),
-            Column("sd over runs", "share"),
-            Column("sensitivity", "share"),
+            *columns_of("mean accuracy:share | sd over runs:share | sensitivity:share"),
         )
         blocks.append(
             Table(
@@ -350,12 +335,9 @@ def _bootstrap(group: OutcomeSet, draws: int, size: int) -> Block:
         n=len(group.questions),
         unit="questions",
         columns=(
-            Column("model"),
-            Column("condition"),
-            Column("questions", "count"),
+            *columns_of("model | condition | questions:count"),
             UNSCORED,
-            Column("mean", "share"),
-            Column("sd", "share"),
+            *columns_of("mean:share | sd:share"),
         ),
         rows=tuple(rows),
         note="Questions are drawn with replacement (seed 0). The standard deviation is that of samples of this size: "
@@ -409,10 +391,7 @@ def _dots(group: OutcomeSet, found: dict[str, list[ScoreMean]], order: Sequence[
     for aspect, table in list(found.items())[:_PANELS]:
         rows = [(system, _row(table, system)) for system in shown]
         panels[aspect] = [
-            Bar(label=system[1], value=row.mean, low=row.interval.low, high=row.interval.high)
-            if row
-            else Bar(label=system[1], value=None)
-            for system, row in rows
+            interval_bar(system[1], row.mean if row else None, row.interval if row else None) for system, row in rows
         ]
     names = [group.name(system) for system in shown]
     draw = partial(interval_dots, names, panels, title="Measured scores", form="number")
@@ -425,17 +404,11 @@ def _table(
 ) -> Table:
     fewest = min(row.n for table in found.values() for row in table)
     columns = (
-        Column("score"),
-        Column("scorer"),
-        Column("model"),
-        Column("condition"),
-        Column("planned", "count"),
+        *columns_of("score | scorer | model | condition | planned:count"),
         UNSCORED,
-        Column("mean, 95% bootstrap", "number"),
-        Column("mean of the scored", "number"),
+        *columns_of("mean, 95% bootstrap:number | mean of the scored:number"),
         Column(f"mean of {draws} × {size}" + (f" (of {fewest:,})" if size > fewest else ""), "number"),
-        Column("sd", "number"),
-        Column("sensitivity", "number"),
+        *columns_of("sd:number | sensitivity:number"),
     )
     rows: list[tuple[Cell, ...]] = []
     for aspect, table in found.items():
