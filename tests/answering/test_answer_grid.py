@@ -148,6 +148,12 @@ def test_a_batch_gets_all_requests_at_once(ledger: Ledger, tmp_path: Path, monke
         answers_of(grid)
 
 
+def test_batches_of_all_models_are_written_in_one_round(ledger: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(BatchPending, match="10 requests"):
+        answers_of(a_grid(ledger, [f"batch:{tmp_path / name}#{name}" for name in ("one", "two")], ["closed"]))
+    assert all((tmp_path / name / "requests-001.jsonl").is_file() for name in ("one", "two"))
+
+
 def test_the_run_says_what_each_model_cost(ledger: Ledger, tmp_path: Path) -> None:
     with FaultServer() as server:
         grid = a_grid(ledger, [server.spec("one"), server.spec("two")], ["closed"], PLAIN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from hoofbeat.audit.answers_file import SourceAnswer
 from hoofbeat.audit.audit_plan import Shard, read_shard
 from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.audit.shard_merge import merge_audits
-from hoofbeat.errors import HoofbeatError, InputError, UsageError
+from hoofbeat.errors import BatchPending, HoofbeatError, InputError, UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.store.call_ledger import Ledger
@@ -63,6 +64,29 @@ def a_plan(documents: Sequence[Document], *, shard: str = "", probe: int = 0, se
 
 def asked(server: ScriptedServer) -> list[int]:
     return [len(server.calls(field)) for field in ("passage", "addressed", "classification")]
+
+
+def test_a_batch_carries_the_comparisons_and_their_probe_in_one_round(ledger: Ledger, tmp_path: Path) -> None:
+    said = {"reasoning": "r", "classification": "Consistent", "topic": "t", "significance": "none"}
+    choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": json.dumps(said)}}
+    with ScriptedServer(*ADDRESSED) as server:
+        model = a_model(server.spec(), ledger)
+
+        def run_audit() -> None:
+            judge = a_model(f"batch:{tmp_path / 'posted'}#m", ledger)
+            audit_sources(a_plan(SOURCES, probe=4), model, judge, tmp_path / "audit", inputs=[])
+
+        with pytest.raises(BatchPending) as caught:
+            run_audit()
+        assert (caught.value.written, caught.value.files) == (5 * 10 + 4, ("requests-001.jsonl",))
+        lines = (tmp_path / "posted" / "requests-001.jsonl").read_text().splitlines()
+        response = {"status_code": 200, "body": {"choices": [choice]}}
+        answers = [{"custom_id": json.loads(line)["custom_id"], "response": response} for line in lines]
+        assert len({answer["custom_id"] for answer in answers}) == 54
+        (tmp_path / "posted" / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
+        run_audit()
+    audit = Audit.open(tmp_path / "audit")
+    assert len(audit.order_probes) == 4
 
 
 # What is asked again

@@ -112,7 +112,7 @@ def test_a_recorded_judge_and_a_batch_are_tried_alike(tmp_path: Path) -> None:
     done = json_of(hoofbeat(*words, "--judge", "replay:calls.jsonl", "--json", folder=tmp_path))
     assert (done["metrics"]["right"], done["metrics"]["agreement"]["n"]) == (2, 8)
     batch = [*words, "--judge", "batch:waiting#m", "-o", "batched"]
-    assert "16 requests were written" in hoofbeat(*batch, folder=tmp_path, code=4).stderr
+    assert "16 requests were written" in hoofbeat(*batch, folder=tmp_path, code=4).stdout
     lines = (tmp_path / "waiting" / "requests-001.jsonl").read_text(encoding="utf-8").splitlines()
     choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": json.dumps(record)}}
     answered = [

@@ -150,7 +150,12 @@ def test_a_batch_folder_carries_a_recipe_across_its_rounds(folder: Path, tmp_pat
     while not (tmp_path / "out").exists():
         number = len(rounds) + 1
         done = hoofbeat(*words, folder=folder, code=4)
-        assert f"requests-{number:03d}.jsonl" in done.stderr
+        assert done.stdout.startswith(f"batch: {posted} (")
+        assert f"requests-{number:03d}.jsonl for the step “" in done.stdout
+        assert f"(round {number})" in done.stdout
+        assert "error" not in done.stderr
+        assert "From candidates to questions" in done.stderr
+        assert (posted / "out-so-far" / "rejected.jsonl").is_file()
         requests, answers = posted / f"requests-{number:03d}.jsonl", posted / f"answers-{number}.jsonl"
         rounds.append(answer_batch(folder / "calls.jsonl", requests, answers))
         if sum(rounds) == len((folder / "calls.jsonl").read_text(encoding="utf-8").splitlines()):

@@ -189,8 +189,13 @@ def test_estimate_says_what_is_then_called(tmp_path: Path, bench: Path) -> None:
 def test_a_batch_folder_takes_two_runs_of_the_same_command(tmp_path: Path, bench: Path) -> None:
     words = ["answer", "bench", "--model", "batch:posted#gpt-4o", "-o", "out"]
     done = hoofbeat(*words, folder=tmp_path, code=4)
-    assert "12 requests were written to requests-001.jsonl" in done.stderr
-    hoofbeat(*words, folder=tmp_path, code=4)
+    assert "12 requests were written to requests-001.jsonl" in done.stdout
+    assert "error" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("next: have them answered, put the answers file")
+    told = json_of(hoofbeat(*words, "--json", folder=tmp_path, code=4))
+    assert (told["exit"], told["batch"]["written"], told["batch"]["waiting"]) == (4, 0, 12)
+    assert (told["batch"]["round"], told["batch"]["files"]) == (1, ["requests-001.jsonl"])
+    assert "error" not in told
     lines = (tmp_path / "posted" / "requests-001.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(list((tmp_path / "posted").iterdir())) == 1
     answers = []
@@ -201,10 +206,11 @@ def test_a_batch_folder_takes_two_runs_of_the_same_command(tmp_path: Path, bench
         message = {"role": "assistant", "content": f"answer to {request['custom_id'][:6]}"}
         body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 5}}
         answers.append({"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}})
-    text = "\n".join(json.dumps(answer) for answer in answers[:9])
+    text = "\n".join([*(json.dumps(answer) for answer in answers[:9]), "half a li"])
     (tmp_path / "posted" / "output.jsonl").write_text(text, encoding="utf-8")
     done = hoofbeat(*words, folder=tmp_path, code=4)
-    assert "3 requests were written to requests-002.jsonl" in done.stderr
+    assert "3 requests were written to requests-002.jsonl" in done.stdout
+    assert "output.jsonl: 1 of 10 lines can't be used: line 10 (" in done.stderr
     text = "\n".join(json.dumps(answer) for answer in answers[9:])
     (tmp_path / "posted" / "output-2.jsonl").write_text(text, encoding="utf-8")
     done = hoofbeat(*words, "--json", folder=tmp_path)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.findings.ranking_measures import evaluate, read_qrels, read_trec_run
+from hoofbeat.corpus.qrels import read_qrels
+from hoofbeat.findings.ranking_measures import evaluate, read_trec_run
 from hoofbeat.records import Hit
 from hoofbeat.store import open_artefact
 from hoofbeat.store.tables import read_jsonl

@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
-from hoofbeat.corpus.fetch import ArticleSelection, Connection, FetchResult, fetch_pmc
+from hoofbeat.corpus.fetch.articles import fetch_pmc
+from hoofbeat.corpus.fetch.client import ArticleSelection, Connection
+from hoofbeat.corpus.fetch.fetch_folder import FetchResult
 from hoofbeat.teaching import cases_folder
 from tests.corpus.pmc_server import PmcServer
 

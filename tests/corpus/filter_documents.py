@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Sequence
 
+from hoofbeat.corpus.filter import FilterStep, RejectedDocument, parse_filters
+from hoofbeat.corpus.funnel import Funnel, FunnelStep
 from hoofbeat.records import Document, Figure, Section
 from tests.helpers import shared_data
 
@@ -56,3 +59,24 @@ def changed_copy(original: Document, id: str, share: float, seed: int, **fields:
     for place in chance.sample(range(len(words)), round(share * len(words))):
         words[place] = f"{chance.choice(words)}{chance.randrange(10)}"
     return document(id, text=" ".join(words), **fields)
+
+
+def parse_filter(line: str) -> FilterStep:
+    """A filter line of one step."""
+    (step,) = parse_filters(line)
+    return step
+
+
+def run_filters(
+    documents: Sequence[Document], steps: Sequence[FilterStep]
+) -> tuple[list[Document], list[RejectedDocument], list[FunnelStep]]:
+    """What the steps keep of documents in memory, what they reject, and the funnel."""
+    funnel = Funnel(lambda: iter(documents), steps)
+    outcomes = list(funnel)
+    kept = [each for each in outcomes if isinstance(each, Document)]
+    return kept, [each for each in outcomes if isinstance(each, RejectedDocument)], funnel.steps
+
+
+def split(documents: Sequence[Document], step: FilterStep) -> tuple[list[Document], list[RejectedDocument]]:
+    """What one step keeps and what it rejects."""
+    return run_filters(documents, [step])[:2]

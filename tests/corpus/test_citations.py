@@ -12,11 +12,8 @@ from hoofbeat.corpus.citations import (
     CitationCount,
     Citations,
     document_ids,
-    import_citations,
     load_citations,
     normalise_id,
-    read_citations,
-    read_id_map,
 )
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
@@ -137,7 +134,6 @@ def test_jsonl_says_also_that_nothing_cites_an_article(tmp_path: Path) -> None:
     assert citations.counts(["PMC2"]) == count(0, 0, 0)
     assert citations.counts(["PMC3"]) is None
     assert [each.row for each in citations.problems] == [5, 6, 7]
-    assert citations.cited() == ("PMC1", "PMC2")
 
 
 def test_europe_pmc_icite_and_elink_answers_are_read(tmp_path: Path) -> None:
@@ -175,37 +171,6 @@ def test_europe_pmc_icite_and_elink_answers_are_read(tmp_path: Path) -> None:
     assert [(each.source, each.row) for each in citations.problems] == [("a.json", 1), ("c.csv", 3), ("d.json", 1)]
 
 
-def test_the_compact_table_holds_the_same_and_the_same_bytes(tmp_path: Path) -> None:
-    rows = [f"{1000 + n % 7},PMC{n % 5},{('yes', 'no', '')[n % 7 % 3]}" for n in range(60)]
-    first = written(tmp_path, "one.csv", "\n".join(["citing,cited,case_report", *rows]))
-    second = written(tmp_path, "two.csv", "\n".join(["citing,cited,case_report", *reversed(rows)]))
-    direct = import_citations([first], tmp_path / "a")
-    import_citations([second, first], tmp_path / "b")
-    assert (tmp_path / "a" / "citations.parquet").read_bytes() == (tmp_path / "b" / "citations.parquet").read_bytes()
-    again = load_citations(tmp_path / "a")
-    assert again.links == direct.links
-    assert again.counts(["PMC1"]) == direct.counts(["PMC1"]) == count(7, 2, 2)
-    assert (tmp_path / "a" / "citation_problems.jsonl").read_bytes() == b""
-
-
-def test_an_id_map_joins_names_of_the_same_article(tmp_path: Path) -> None:
-    ids = written(
-        tmp_path,
-        "PMC-ids.csv",
-        "Journal Title,ISSN,eISSN,Year,Volume,Issue,Page,DOI,PMCID,PMID,Manuscript Id,Release Date\n"
-        "J,1,2,2024,1,1,1,10.1234/a,PMC1,11,,live\nJ,1,2,2024,1,1,1,,PMC2,12,,live\nJ,1,2,2024,1,1,1,,PMC3,,,live\n",
-    )
-    names = read_id_map(ids)
-    assert names == {"PMID:11": "PMC1", "doi:10.1234/a": "PMC1", "PMID:12": "PMC2"}
-    assert read_id_map(ids, {"PMID:12"}) == {"PMID:12": "PMC2"}
-    table = written(tmp_path, "links.csv", "citing,cited\n12,11\nPMC2,10.1234/A\n11,PMC1\n")
-    joined = read_citations([table], id_map=names)
-    assert joined.counts(["PMC1"]) == count(1, 0, 1)
-    assert [each.reason for each in joined.problems] == ["PMC1 cites itself: not counted"]
-    assert load_citations(table).counts(["11"]) == count(1, 0, 1)
-    assert load_citations(table).counts(["11", "10.1234/a"]) == count(2, 0, 2)
-
-
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -214,7 +179,6 @@ def test_an_id_map_joins_names_of_the_same_article(tmp_path: Path) -> None:
         ("a.json", b"[{]"),
         ("a.csv", b"\xff\xfe\x00citing"),
         ("a.csv.gz", gzip.compress(b"citing,cited\n1,2\n" * 1000, mtime=0)[:-30]),
-        ("a.parquet", b"PAR1"),
     ],
 )
 def test_what_is_no_citation_file_is_an_error_that_says_so(tmp_path: Path, name: str, data: bytes) -> None:

@@ -23,13 +23,12 @@ from hoofbeat.corpus.duplicates import (
     opening_windows,
     unique_embedding,
 )
-from hoofbeat.corpus.filter import parse_filter, split
 from hoofbeat.corpus.reader import read_file
 from hoofbeat.models.encoder import EncoderBase, Vectors, load_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.teaching import cases_folder
-from tests.corpus.filter_documents import case_reports, changed_copy, document
+from tests.corpus.filter_documents import case_reports, changed_copy, document, parse_filter, split
 from tests.helpers import needs_weights
 
 

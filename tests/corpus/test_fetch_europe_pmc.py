@@ -11,8 +11,9 @@ import pytest
 
 from hoofbeat.corpus import import_corpus
 from hoofbeat.corpus.citations import CitationCount, load_citations
-from hoofbeat.corpus.fetch import ArticleSelection, Connection, fetch_citations, fetch_europe_pmc
-from hoofbeat.corpus.fetch.articles import europe_pmc_query
+from hoofbeat.corpus.fetch.articles import europe_pmc_query, fetch_europe_pmc
+from hoofbeat.corpus.fetch.cited_by import fetch_citations
+from hoofbeat.corpus.fetch.client import ArticleSelection, Connection
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.teaching import cases_folder
 from tests.corpus.fetch_support import folder_contents

@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hoofbeat.corpus.fetch import ArticleSelection
-from hoofbeat.corpus.fetch.client import note_of
+from hoofbeat.corpus.fetch.client import ArticleSelection, note_of
 from hoofbeat.corpus.fetch.fetch_folder import open_folder
 from hoofbeat.errors import OutputError
 from tests.corpus.fetch_support import IDS, assert_complete, fetch, folder_contents, package_path, teaching_server

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus.filter import CorpusFilter, parse_filter, parse_filters, split
+from hoofbeat.corpus.filter import CorpusFilter, parse_filters
 from hoofbeat.errors import UsageError
 from hoofbeat.registry import registry
-from tests.corpus.filter_documents import document
+from tests.corpus.filter_documents import document, parse_filter, split
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,6 @@ def test_errors_point_at_the_column(line: str, column: int, what: str, fix: str)
     where = str(error.where).splitlines()
     assert where[0] == f"filter line, column {column}"
     assert where[2].index("^") == column - 1 + 4
-
-
-def test_one_step_where_one_is_expected() -> None:
-    with pytest.raises(UsageError, match="one step"):
-        parse_filter("images; unique")
 
 
 def test_not_turns_a_filter_round() -> None:

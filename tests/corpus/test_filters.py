@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus.citations import CitationCount, Citations, load_citations
-from hoofbeat.corpus.filter import parse_filter, split
 from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.corpus.filters.licence import licence_family
 from hoofbeat.corpus.filters.promotional import promotion_score
 from hoofbeat.corpus.filters.rare import RarityLimits, rarity
-from hoofbeat.corpus.filters.venue import paper_venues, same_journal
+from hoofbeat.corpus.filters.venue import Venue, Venues, paper_venues
 from hoofbeat.corpus.reader import read_file
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.teaching import cases_folder
-from tests.corpus.filter_documents import case_reports, document, sectioned
+from tests.corpus.filter_documents import case_reports, document, parse_filter, sectioned, split
 
 
 def outcome(line: str, one: Document) -> str:
@@ -262,7 +261,7 @@ def test_venue(tmp_path: Path) -> None:
     own.write_text("name\nx\n")
     with pytest.raises(InputError, match="no column named venue"):
         parse_filter(f"venue({own})")
-    assert same_journal("J. Clin. Case Rep.", "Journal of Clinical Case Reports")
+    assert Venues([Venue("Journal of Clinical Case Reports")]).find("J. Clin. Case Rep.")
 
 
 CITATIONS = """citing,cited,case_report

@@ -21,13 +21,12 @@ from hoofbeat.corpus.funnel import (
     funnel_data,
     funnel_markdown,
     read_funnel,
-    run_filters,
 )
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
 from hoofbeat.teaching import cases_folder
-from tests.corpus.filter_documents import document
+from tests.corpus.filter_documents import document, run_filters
 
 LINE = (
     "type=case-report; year>=2020; not retracted; not promotional; language=en; images; unique; roles=case,discussion"

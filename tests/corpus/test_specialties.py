@@ -12,14 +12,17 @@ import pytest
 
 from hoofbeat import teaching
 from hoofbeat.corpus.reader import read_file
-from hoofbeat.corpus.vocabularies import SCHEMES, label_specialty, label_with_model, load_scheme
-from hoofbeat.corpus.vocabularies.specialties import (
+from hoofbeat.corpus.specialties import (
+    SCHEMES,
     THRESHOLD,
     FieldEvidence,
     SpecialtyLabel,
     gather,
     label_evidence,
     label_request,
+    label_specialty,
+    label_with_model,
+    load_scheme,
     medical_fields,
 )
 from hoofbeat.errors import UsageError

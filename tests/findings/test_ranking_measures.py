@@ -17,7 +17,6 @@ from hoofbeat.findings.ranking_measures import (
     Evaluation,
     Measure,
     evaluate,
-    ndcg,
     precision,
     read_trec_run,
     recall,
@@ -204,8 +203,8 @@ def test_documents_must_stand_once() -> None:
 @pytest.mark.parametrize(
     ("text", "measure"),
     [
-        ("nDCG@10", ndcg(10)),
-        (" ndcg@10 ", ndcg(10)),
+        ("nDCG@10", Measure("nDCG", 10)),
+        (" ndcg@10 ", Measure("nDCG", 10)),
         ("Recall@5", recall(5)),
         ("P@10", precision(10)),
         ("MRR", reciprocal_rank),

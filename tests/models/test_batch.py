@@ -223,6 +223,25 @@ def test_a_broken_line_costs_that_line_only(folder: Path, ledger: Ledger, broken
     assert [reply_text(result) for result in run(folder, ledger)] == [f"about {text}" for text in TEXTS]
 
 
+def test_all_that_one_command_asks_is_one_file(folder: Path, ledger: Ledger) -> None:
+    model = a_model(f"batch:{folder}#gpt-x", ledger)
+    with pytest.raises(BatchPending, match="4 requests"):
+        chats(model, TEXTS[:4])
+    with pytest.raises(BatchPending) as caught:
+        chats(model, TEXTS[3:])
+    assert (caught.value.written, caught.value.waiting, caught.value.round) == (2, 0, 1)
+    with pytest.raises(BatchPending) as caught:
+        chats(model, TEXTS[:2])
+    assert (caught.value.written, caught.value.waiting) == (0, 2)
+    assert files(folder) == ["requests-001.jsonl"]
+    asked = requests_in(folder, 1)
+    assert len({request["custom_id"] for request in asked}) == 6
+    put(folder, "part.jsonl", [answer(request) for request in asked[:5]])
+    with pytest.raises(BatchPending, match=r"1 requests were written to requests-002.jsonl"):
+        chats(model, TEXTS)
+    assert len(requests_in(folder, 1)) == 6, "what was answered stays as it was"
+
+
 def test_a_damaged_requests_file_is_named(folder: Path, ledger: Ledger) -> None:
     with pytest.raises(BatchPending):
         run(folder, ledger)

@@ -10,8 +10,8 @@ from itertools import chain
 
 import pytest
 
-from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
-from hoofbeat.corpus.vocabularies.terms import tokens
+from hoofbeat.corpus.terms import Term, tokens
+from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
 from hoofbeat.recipes.cases.answer_options import CORRECT, merge_options, plain_option, same, shuffled, unfit
 from hoofbeat.recipes.guards.diagnosis_names import excludes, without_sides
 

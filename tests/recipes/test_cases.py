@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from hoofbeat.corpus.vocabularies import Match, Vocabulary, load_vocabulary
+from hoofbeat.corpus.terms import Match
+from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.pools.diagnosis_groups import (

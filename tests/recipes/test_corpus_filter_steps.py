@@ -9,7 +9,6 @@ import pytest
 
 from hoofbeat.corpus.filter import parse_filters
 from hoofbeat.corpus.filters.rare import RarityLimits
-from hoofbeat.corpus.funnel import run_filters
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.corpus_steps import filter_steps, rarity_step
@@ -17,7 +16,7 @@ from hoofbeat.recipes.recipe import from_documents
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep
 from hoofbeat.records import Document
-from tests.corpus.filter_documents import case_reports, changed_copy
+from tests.corpus.filter_documents import case_reports, changed_copy, run_filters
 from tests.recipes.support import a_context
 
 LINE = "year>=2023; not retracted; unique(minhash, 0.5)"

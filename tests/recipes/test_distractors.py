@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
+from hoofbeat.corpus.terms import Term
+from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
 from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
 from hoofbeat.recipes.cases.distractors import (
     NO_DIAGNOSES,

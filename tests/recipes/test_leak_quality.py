@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus.vocabularies import Vocabulary, load_vocabulary
+from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.records import Document
 from tests.helpers import shared_data

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus.vocabularies import Term, Vocabulary
+from hoofbeat.corpus.terms import Term
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
+from hoofbeat.corpus.terms import Term
+from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
 from hoofbeat.recipes.cases.rare_diseases import rare_match, rare_track
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.recipe_items import RecipeItem

@@ -346,6 +346,9 @@ def test_a_batch_folder_carries_a_recipe_across_its_rounds(tmp_path: Path) -> No
     corpus = a_corpus(tmp_path, _documents())
     folder = tmp_path / "batch"
     rounds = 0
+    told: list[BatchPending] = []
+    funnels: list[list[str]] = []
+    refused: list[list[RejectedItem]] = []
     while True:
         with Ledger(tmp_path / "ledger.sqlite") as ledger:
             model = Model(spec="batch", backend=BatchBackend(folder, "m"), ledger=ledger)
@@ -353,11 +356,22 @@ def test_a_batch_folder_carries_a_recipe_across_its_rounds(tmp_path: Path) -> No
             try:
                 artefact = build_benchmark(recipe, context, tmp_path / "bench")
                 break
-            except BatchPending:
+            except BatchPending as pending:
                 rounds += 1
                 assert not (tmp_path / "bench").exists()
+                told.append(pending)
+                funnels.append((folder / "bench-so-far" / "funnel.tsv").read_text().splitlines())
+                refused.append(list(read_jsonl(folder / "bench-so-far" / "rejected.jsonl", RejectedItem)))
                 _answer(folder, rounds)
     assert rounds == 3  # the first step, its repair, the second step
+    assert funnels[0] == funnels[1], "the repair belongs to the same step"
+    assert funnels[0][0].split("\t")[-1] == "waiting"
+    assert [each.round for each in told] == [1, 2, 3]
+    assert {each.details["so_far"] for each in told} == {str(folder / "bench-so-far")}
+    assert int(funnels[2][-1].split("\t")[-1]) == int(funnels[2][-1].split("\t")[1]) > 0
+    assert {line.split("\t")[-1] for line in funnels[2][1:-1]} == {"0"}
+    assert len(refused[2]) == artefact.manifest.counts.rejected > len(refused[0])
+    assert not (folder / "bench-so-far").exists(), "the benchmark has it all"
     assert artefact.manifest.counts.kept == 4
     assert [item.values["second"] for item in read_jsonl(artefact.file("items.jsonl"), RecipeItem)] == ["mismatch"] * 4
 

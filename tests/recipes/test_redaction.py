@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.corpus.vocabularies import find_words
+from hoofbeat.corpus.vocabulary import find_words
 from hoofbeat.recipes.cases.redaction import (
     RedactedSpan,
     Redaction,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.corpus.vocabularies import label_specialty, load_scheme
+from hoofbeat.corpus.specialties import label_specialty, load_scheme
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.requests import Trouble

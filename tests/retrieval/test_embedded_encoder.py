@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hoofbeat.corpus.qrels import read_qrels
 from hoofbeat.errors import WeightsError
-from hoofbeat.findings.ranking_measures import evaluate, read_qrels
+from hoofbeat.findings.ranking_measures import evaluate
 from hoofbeat.models.encoder import load_encoder
 from hoofbeat.retrieval.index.chunking import whole
 from hoofbeat.retrieval.index_set import IndexSet

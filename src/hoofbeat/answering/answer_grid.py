@@ -36,7 +36,7 @@ from hoofbeat.answering.conditions import (
     option_trouble,
     ordered_options,
 )
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models import ChatRequest, Estimate, Model, Reply
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.requests import likelihood_content, request_key
@@ -358,14 +358,21 @@ class Grid:
         return [(system, self._estimate(system, seen)) for system in self.systems]
 
     def answers(self, task: Task) -> Iterator[list[Answer]]:
-        """Every answer in the order of the plan, in blocks."""
+        """Every answer in the order of the plan, in blocks; what batches are to answer is written for all models."""
+        pending: list[BatchPending] = []
         for written, model in self.models.items():
             together = isinstance(model.backend, BatchBackend)  # a batch folder takes all requests at once
             for block in _blocks(self._work(written), together=together):
                 began = time.monotonic()
-                answers = self._answer(model, block, task)
+                try:
+                    answers = self._answer(model, block, task)
+                except BatchPending as err:
+                    pending.append(err)
+                    continue
                 self.seconds[written] += time.monotonic() - began
                 yield answers
+        if pending:
+            raise BatchPending.together(pending)
 
     def _work(self, written: str) -> Iterator[_Work]:
         for system in self.systems:

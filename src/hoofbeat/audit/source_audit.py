@@ -88,15 +88,27 @@ def judge_all(
     draw: ReservoirSample[PairToProbe] | None = None,
     progress: Progress = SILENT,
 ) -> PairTally:
-    """Judge every pair of every question and write the table; pairs with a call of their own are offered to `draw`."""
+    """Judge every pair of every question and write the table; pairs with a call of their own are offered to `draw`.
+
+    With a batch folder the calls that exchange the answers travel with the comparisons, for the pairs that will be
+    drawn if no comparison fails. In economy mode the answers decide which pairs are asked.
+    """
     tally = PairTally()
     parts = PartWriter(target.with_name(f"{target.name}.parts"))
     pending: list[BatchPending] = []
-    size = _ASKED_OF_A_BATCH if isinstance(judge.model.backend, BatchBackend) else _ASKED
+    batched = isinstance(judge.model.backend, BatchBackend)
+    size = _ASKED_OF_A_BATCH if batched else _ASKED
+    ahead: ReservoirSample[PairToProbe] | None = None
+    if draw is not None and batched and economy is None:
+        ahead = ReservoirSample(draw.size, draw.seed)
     plans = (plan_pairs(each, claims.get(each.id, ())) for each in sorted(questions, key=lambda each: each.id))
     total = sum(len(each) * (len(each) - 1) // 2 for each in claims.values())
     with progress.task("comparing sources", total) as task:
         for block in _blocks(plans, size):
+            if ahead is not None:
+                for plan in block:
+                    for a, b in plan.asked:
+                        _offer(ahead, plan, a, b, "")
             try:
                 frame = _judge_block(judge, block, kinds, economy, draw, tally, task)
             except BatchPending as err:
@@ -104,6 +116,11 @@ def judge_all(
                 continue
             tally.add(frame)
             parts.add(frame)
+    if pending and ahead is not None:
+        try:
+            probe_order(judge, ahead, progress=progress)
+        except BatchPending as err:
+            pending.append(err)
     stop_if_pending(pending)
     parts.finish(target, kinds)
     return tally

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from hoofbeat.corpus import Corpus
@@ -161,17 +162,8 @@ def read_passages(artefact: Artefact) -> list[CollectionPassage]:
     if not artefact.has(COLLECTION):
         return []
     try:
-        return [
-            CollectionPassage(
-                id=row["id"],
-                document=row["document"],
-                start=int(row["start"]),
-                end=int(row["end"]),
-                heading=row["heading"],
-            )
-            for row in read_tsv(artefact.file(COLLECTION))
-        ]
-    except (KeyError, ValueError) as err:
+        return msgspec.convert(list(read_tsv(artefact.file(COLLECTION))), list[CollectionPassage], strict=False)
+    except msgspec.ValidationError as err:
         raise ArtefactError(
             f"{COLLECTION} can't be read: {err}", where=str(artefact.path), fix="restore or build the benchmark again"
         ) from err

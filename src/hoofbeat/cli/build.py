@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, command_words, json_option, output_option
+from hoofbeat.errors import BatchPending
 from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters
 from hoofbeat.registry import registry
-
-if TYPE_CHECKING:
-    from hoofbeat.store import Artefact
 
 
 class _Recipes(click.Group):
@@ -94,9 +91,13 @@ def _command(recipe: Recipe, name: str) -> click.Command:
                 screen.estimate(found.estimate)
                 screen.say(found.note)
                 return
-            artefact = plan.write(output, command=command_words())
+            try:
+                artefact = plan.write(output, command=command_words())
+            except BatchPending as pending:
+                _tell_funnel(screen, pending.details.get("funnel"), more=("waiting",))
+                raise
             screen.calls(*plan.models)
-            _tell_funnel(screen, artefact)
+            _tell_funnel(screen, artefact.manifest.metrics.get("funnel"))
             screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", f"{output}-report"))
 
     build.params += [_option(parameter) for parameter in parameters(recipe)]
@@ -111,14 +112,14 @@ def _option(parameter: Parameter) -> click.Option:
     return click.Option([flag, parameter.name], default=None, metavar=metavar, help=told)
 
 
-def _tell_funnel(screen: Screen, artefact: Artefact) -> None:
+def _tell_funnel(screen: Screen, funnel: object, *, more: Sequence[str] = ()) -> None:
     from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
 
-    funnel = artefact.manifest.metrics.get("funnel")
+    header = (*FUNNEL_HEADER, *more)
     if isinstance(funnel, list):
-        rows = [[_cell(stage, name) for name in FUNNEL_HEADER] for stage in funnel if isinstance(stage, dict)]
+        rows = [[_cell(stage, name) for name in header] for stage in funnel if isinstance(stage, dict)]
         screen.title("From candidates to questions")
-        screen.table(FUNNEL_HEADER, rows)
+        screen.table(header, rows)
 
 
 def _cell(stage: Mapping[str, object], name: str) -> str:

@@ -12,19 +12,10 @@ import msgspec
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.fetch import (
-    ARTICLES,
-    CITATIONS,
-    SOURCES,
-    ArticleSelection,
-    CitationSource,
-    Connection,
-    FetchResult,
-    citation_ids,
-    fetch_articles,
-    fetch_citations,
-    read_names,
-)
+from hoofbeat.corpus.fetch.articles import SOURCES, fetch_articles, read_names
+from hoofbeat.corpus.fetch.cited_by import CITATIONS, CitationSource, citation_ids, fetch_citations
+from hoofbeat.corpus.fetch.client import ArticleSelection, Connection
+from hoofbeat.corpus.fetch.fetch_folder import ARTICLES, FetchResult
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store import Cost
 

@@ -29,9 +29,10 @@ from hoofbeat.cli.session import (
     plot_option,
 )
 from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.specialties import SCHEMES, label_corpus, label_requests, load_scheme
 from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
-from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
-from hoofbeat.corpus.vocabularies.specialties import label_corpus, label_requests
+from hoofbeat.corpus.terms import Match
+from hoofbeat.corpus.vocabulary import find_words, load_vocabulary
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, DocumentTable, Figure, Section
 from hoofbeat.reports.tables import Column, Table, columns_of, table_of

@@ -34,23 +34,10 @@ from msgspec import Struct
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
-from hoofbeat.store.tables import read_parquet, write_jsonl, write_parquet
 
 if TYPE_CHECKING:
-    import polars
+    pass
 
-__all__ = [
-    "CitationCount",
-    "CitationLink",
-    "CitationProblem",
-    "Citations",
-    "document_ids",
-    "import_citations",
-    "load_citations",
-    "normalise_id",
-    "read_citations",
-    "read_id_map",
-]
 
 CITING = ("citing", "citing_id", "citing_pmid", "citing_pmcid", "citing_doi", "source_id", "from")
 CITED = ("cited", "cited_id", "cited_pmid", "cited_pmcid", "cited_doi", "referenced", "target_id", "to")
@@ -152,7 +139,7 @@ def _table(stream: Any, source: str, *, tabs: bool) -> Iterator[tuple[int, Citat
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     head = text.readline()
     delimiter = "\t" if tabs or ("\t" in head and "," not in head) else ";" if ";" in head and "," not in head else ","
-    names = [_column(name) for name in next(csv.reader([head], delimiter=delimiter), [])]
+    names = [column_name(name) for name in next(csv.reader([head], delimiter=delimiter), [])]
     if not ({*CITING} & {*names} and {*CITED} & {*names}) and not {"pmid", "cited_by"} <= {*names}:
         raise InputError(
             f"no citation columns in the header: {', '.join(names)[:200] or 'the file is empty'}",
@@ -218,9 +205,9 @@ def _json(data: bytes, source: str, number: int) -> Iterator[CitationLink | Cita
     elif isinstance(value.get("data"), list):
         for each in value["data"]:
             row = each if isinstance(each, dict) else {}
-            yield from _row({_column(str(name)): cell for name, cell in row.items()}, source, number)
+            yield from _row({column_name(str(name)): cell for name, cell in row.items()}, source, number)
     else:
-        yield from _row({_column(str(name)): cell for name, cell in value.items()}, source, number)
+        yield from _row({column_name(str(name)): cell for name, cell in value.items()}, source, number)
 
 
 def _row(row: Mapping[str, Any], source: str, number: int) -> Iterator[CitationLink | CitationProblem]:
@@ -237,7 +224,8 @@ def _row(row: Mapping[str, Any], source: str, number: int) -> Iterator[CitationL
         yield CitationLink(cited=cited, citing="")
         return
     citing = normalise_id(str(raw_citing))
-    unreadable = [f"{word} id {value!r}" for word, value, id in _sides(raw_citing, citing, raw_cited, cited) if not id]
+    sides = (("citing", raw_citing, citing), ("cited", raw_cited, cited))
+    unreadable = [f"{word} id {value!r}" for word, value, id in sides if not id]
     case_report, wrong = _case_report(row)
     unreadable += [wrong] if wrong else []
     if unreadable:
@@ -248,10 +236,6 @@ def _row(row: Mapping[str, Any], source: str, number: int) -> Iterator[CitationL
 
 
 _LOOKED_UP = "∅"
-
-
-def _sides(raw_citing: Any, citing: str, raw_cited: Any, cited: str) -> tuple[tuple[str, Any, str], ...]:
-    return (("citing", raw_citing, citing), ("cited", raw_cited, cited))
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
@@ -341,15 +325,13 @@ def _elink(value: Mapping[str, Any], source: str, number: int) -> Iterator[Citat
             yield CitationLink(cited=cited, citing=each)
 
 
-def _column(name: str) -> str:
+def column_name(name: str) -> str:
+    """A column's name as rows are read by it: lower case, spaces and hyphens as underscores."""
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
-TABLE = "citations.parquet"
-PROBLEMS = "citation_problems.jsonl"
-_BESIDE = {PROBLEMS, "fetched.jsonl", "not_fetched.jsonl", "manifest.json"}
-_COLUMNS = ("cited", "citing", "case_report", "self_citation")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+_BESIDE = {"fetched.jsonl", "not_fetched.jsonl", "manifest.json"}
 
 
 class CitationCount(Struct, frozen=True, kw_only=True):
@@ -395,25 +377,8 @@ class Citations:
         """The count for a document, by all ids it carries, or for one id."""
         return self.counts([document] if isinstance(document, str) else document_ids(document))
 
-    def cited(self) -> tuple[str, ...]:
-        """The articles there is data on, sorted, each once."""
-        return tuple(dict.fromkeys(self._cited))
-
     def __len__(self) -> int:
         return sum(bool(link.citing) for link in self.links)
-
-    def table(self) -> polars.DataFrame:
-        """The links as a table: cited, citing, case_report, self_citation."""
-        import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
-
-        schema: dict[str, type[polars.DataType]] = {
-            "cited": polars.String,
-            "citing": polars.String,
-            "case_report": polars.Boolean,
-            "self_citation": polars.Boolean,
-        }
-        columns = {name: [getattr(link, name) for link in self.links] for name in _COLUMNS}
-        return polars.DataFrame(columns, schema=schema)
 
 
 def document_ids(document: Document) -> tuple[str, ...]:
@@ -423,21 +388,18 @@ def document_ids(document: Document) -> tuple[str, ...]:
 
 
 def load_citations(path: Path) -> Citations:
-    """Read a citation file, a compact table, or a folder of them."""
+    """Read a citation file, or a folder of them."""
     return read_citations([path])
 
 
-def read_citations(paths: Sequence[Path], *, id_map: Mapping[str, str] | None = None) -> Citations:
+def read_citations(paths: Sequence[Path]) -> Citations:
     """Read citation files and folders as one set of links.
 
-    `id_map` gives the id an article is to go by (see `read_id_map`); without it, an article named by its PubMed id in
-    one file and by its PMC id in another is two. Raises `InputError` where a file is no citation file at all.
+    An article named by its PubMed id in one file and by its PMC id in another is two. Raises `InputError` where a file
+    is not a citation file at all.
     """
-    merge = _Merge(id_map or {})
+    merge = _Merge()
     for path, name in _files(paths):
-        if path.suffix.lower() == ".parquet":
-            merge.add_table(path, name)
-            continue
         for row, found in read_rows(path, name):
             if isinstance(found, CitationProblem):
                 merge.problems.append(found)
@@ -446,53 +408,18 @@ def read_citations(paths: Sequence[Path], *, id_map: Mapping[str, str] | None = 
     return merge.finish()
 
 
-def import_citations(paths: Sequence[Path], target: Path, *, id_map: Mapping[str, str] | None = None) -> Citations:
-    """Read citation files; write the compact table (`citations.parquet`) and the problems into the folder `target`."""
-    citations = read_citations(paths, id_map=id_map)
-    write_parquet(target / TABLE, citations.table())
-    write_jsonl(target / PROBLEMS, citations.problems)
-    return citations
-
-
-def read_id_map(path: Path, wanted: Collection[str] | None = None) -> dict[str, str]:
-    """From PMC's `PMC-ids.csv(.gz)` (columns PMCID, PMID, DOI): each id of an article to the one it should go by.
-
-    That is its PMC id, else its PubMed id. The full list has over ten million lines: `wanted` keeps only articles that
-    go by one of these (normalised) ids.
-    """
-    names: dict[str, str] = {}
-    try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else path.open("rb") as stream:
-            rows = csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
-            for row in rows:
-                plain = {str(name).strip().lower(): str(value or "") for name, value in row.items()}
-                ids = [normalise_id(plain.get(name, "")) for name in ("pmcid", "pmid", "doi")]
-                present = [id for id in ids if id]
-                if len(present) > 1 and (wanted is None or not {*wanted}.isdisjoint(present)):
-                    names.update(dict.fromkeys(present[1:], present[0]))
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as err:
-        raise InputError(
-            f"can't read the list of ids: {err}", where=str(path), fix="name PMC's PMC-ids.csv or PMC-ids.csv.gz"
-        ) from err
-    return names
-
-
 class _Merge:
     """Links from several files becoming one set: each pair once, each citing article of one type."""
 
-    def __init__(self, id_map: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         self.problems: list[CitationProblem] = []
-        self._id_map = id_map
         self._pairs: dict[tuple[str, str], bool] = {}
         self._types: dict[str, bool] = {}
         self._disputed: set[str] = set()
 
     def add(self, link: CitationLink, source: str, row: int) -> None:
         """Take a link in; a repeated one only adds what the earlier ones did not say."""
-        cited = self._id_map.get(link.cited, link.cited)
-        citing = self._id_map.get(link.citing, link.citing)
+        cited, citing = link.cited, link.citing
         if citing == cited:
             self.problems.append(CitationProblem(source=source, row=row, reason=f"{cited} cites itself: not counted"))
             self._pairs.setdefault((cited, ""), False)
@@ -505,20 +432,6 @@ class _Merge:
             self._disputed.add(citing)
             reason = f"conflict: {citing} is a case report in one row and none in another; counted as unknown"
             self.problems.append(CitationProblem(source=source, row=row, reason=reason))
-
-    def add_table(self, path: Path, source: str) -> None:
-        """Take in a compact table."""
-        frame = read_parquet(path)
-        if not {*_COLUMNS} <= {*frame.columns}:
-            raise InputError(
-                f"no citation table: it has the columns {', '.join(frame.columns)[:200]}",
-                where=str(path),
-                fix=f"name a table with {', '.join(_COLUMNS)}, as `import_citations` writes it",
-            )
-        for number, row in enumerate(frame.select(_COLUMNS).iter_rows(), start=1):
-            cited, citing, case_report, own = row
-            link = CitationLink(cited=cited, citing=citing, case_report=case_report, self_citation=bool(own))
-            self.add(link, source, number)
 
     def finish(self) -> Citations:
         """All links, each with the type its citing article has."""
@@ -553,8 +466,7 @@ def _files(paths: Sequence[Path]) -> list[tuple[Path, str]]:
         if path.is_file():
             found.append((path, path.name))
             continue
-        table = path / TABLE
-        inside = [table] if table.is_file() else sorted(each for each in path.iterdir() if _is_citation_file(each))
+        inside = sorted(each for each in path.iterdir() if _is_citation_file(each))
         if not inside:
             raise InputError("no citation file in this folder", where=str(path), fix=f"put {', '.join(SUFFIXES)} there")
         found += [(each, each.name) for each in inside]

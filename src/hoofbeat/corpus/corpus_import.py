@@ -140,7 +140,7 @@ def process(job: ReadJob, beat: Callable[[int], None] | None = None) -> ReadResu
     """Read one file."""
     folder = Path(job.folder)
     spill = _Spill(folder / "items")
-    digest = b""
+    digest, reason = b"", ""
     beats = time.monotonic()
     count = 0
     try:
@@ -154,21 +154,15 @@ def process(job: ReadJob, beat: Callable[[int], None] | None = None) -> ReadResu
                 beats = time.monotonic()
                 beat(count)
     except InputError as err:
-        spill.add(UnreadableDocument("", err.what, err.what.partition(":")[0]))
+        reason = err.what
     except MemoryError:
-        spill.add(
-            UnreadableDocument(
-                "", "file refused as hostile: reading it needs too much memory", "file refused as hostile"
-            )
-        )
+        reason = "file refused as hostile: reading it needs too much memory"
     except RecursionError:
-        spill.add(UnreadableDocument("", "file refused as hostile: nested too deep", "file refused as hostile"))
+        reason = "file refused as hostile: nested too deep"
     except Exception as err:  # one file's trouble, even if it is ours, is never the import's
-        spill.add(
-            UnreadableDocument(
-                "", f"the reader broke down on it: {type(err).__name__}: {err}", "the reader broke down on it"
-            )
-        )
+        reason = f"the reader broke down on it: {type(err).__name__}: {err}"
+    if reason:
+        spill.add(UnreadableDocument("", reason, reason.partition(":")[0]))
     if folder.exists():
         shutil.rmtree(folder / "scratch", ignore_errors=True)
     return spill.done(job.number, digest)

@@ -25,6 +25,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -38,21 +39,6 @@ from hoofbeat.models.encoder import Encoder, load_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store.files import output_errors
-
-__all__ = [
-    "COSINE",
-    "JACCARD",
-    "PAIRS",
-    "SEED",
-    "WIDTH",
-    "DuplicatePair",
-    "Duplicates",
-    "embedding_duplicates",
-    "minhash_duplicates",
-    "opening_windows",
-    "unique_embedding",
-    "unique_minhash",
-]
 
 Shingles = NDArray[np.uint64]
 Signature = NDArray[np.uint32]
@@ -167,7 +153,7 @@ HEADER = ("first", "second", "score", "kept")
 WINDOW_WORDS = 150
 WINDOWS = 4
 _NO_YEAR = 9999
-_BLOCK_DUPLICATES = 512
+_DOCUMENTS_AT_ONCE = 512
 
 
 class DuplicatePair(Struct, frozen=True):
@@ -236,7 +222,8 @@ def embedding_duplicates(
     names = _Names()
     blocks: list[NDArray[np.float32]] = []
     with progress.task("Encode documents", None) as task:
-        for block in _blocks(documents):
+        stream = iter(documents)
+        while block := list(islice(stream, _DOCUMENTS_AT_ONCE)):
             blocks.append(_vectors(block, encoder))
             for document in block:
                 names.add(document)
@@ -246,8 +233,8 @@ def embedding_duplicates(
     order = np.array(names.in_order())
     vectors = np.concatenate(blocks)[order]
     found = _Found(names)
-    for start in range(0, len(order), _BLOCK_DUPLICATES):
-        end = min(start + _BLOCK_DUPLICATES, len(order))
+    for start in range(0, len(order), _DOCUMENTS_AT_ONCE):
+        end = min(start + _DOCUMENTS_AT_ONCE, len(order))
         cosines = vectors[start:end] @ vectors[:end].T
         for row in range(start, end):
             line = cosines[row - start, :row]
@@ -307,16 +294,14 @@ class _Found:
     def result(self) -> Duplicates:
         ids = self._ids
         pairs = [
-            DuplicatePair(
-                ids[first], ids[second], round(score, 6), next((ids[n] for n in (first, second) if self._stays(n)), "")
-            )
+            DuplicatePair(ids[first], ids[second], round(score, 6), self._kept(first, second))
             for first, second, score in self._pairs
         ]
         dropped = {ids[number]: (ids[other], round(score, 6)) for number, (other, score) in self._dropped.items()}
         return Duplicates(tuple(sorted(pairs, key=lambda pair: (-pair.score, pair.first, pair.second))), dropped)
 
-    def _stays(self, number: int) -> bool:
-        return number not in self._dropped
+    def _kept(self, *numbers: int) -> str:
+        return next((self._ids[number] for number in numbers if number not in self._dropped), "")
 
 
 class _Spill:
@@ -373,17 +358,6 @@ class _Buckets:
     def _buckets(self, number: int) -> list[int]:
         buckets: list[int] = self._of[self._ends[number] : self._ends[number + 1]].tolist()
         return buckets
-
-
-def _blocks(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    block: list[Document] = []
-    for document in documents:
-        block.append(document)
-        if len(block) == _BLOCK_DUPLICATES:
-            yield block
-            block = []
-    if block:
-        yield block
 
 
 def _vectors(documents: Sequence[Document], encoder: Encoder) -> NDArray[np.float32]:

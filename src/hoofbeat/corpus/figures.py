@@ -1,4 +1,4 @@
-"""Figures and tables of a document: where its text speaks of them, and their image files on the way into a corpus.
+"""Figures of a document: where its text speaks of them, and their image files on the way into a corpus.
 
 A recipe that asks about an image has to know which sentences refer to it, and one that must not show the answer has to
 know which figures a passage gives away. References are found by the words (`Fig. 2`, `Figures 1 and 3`, `Figs. 1–3`),
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -22,7 +22,7 @@ import msgspec
 
 from hoofbeat.corpus.roles import role_spans
 from hoofbeat.errors import InputError
-from hoofbeat.records import Document, DocumentTable, Figure
+from hoofbeat.records import Document, Figure
 from hoofbeat.store.files import output_errors, read_bytes
 from hoofbeat.text import safe_id
 
@@ -31,7 +31,6 @@ _ONE = r"[Ss]?\d{1,3}(?![\d.]\d)"
 _TAIL = r"(?:\s?[\(\[]?[A-Za-z](?:\s?[-–,]\s?[A-Za-z])*[\)\]]?(?![A-Za-z]))?"
 _LIST = rf"{_ONE}{_TAIL}(?:(?:\s*(?:,|and|&|or|to|[-–—])\s*)+(?:Figs?\.?\s*|Figures?\s*|Tables?\s*)?{_ONE}{_TAIL})*"
 _FIGURES = re.compile(rf"\bFig(?:ure|\.)?s?\.?\s*({_LIST})", re.IGNORECASE)
-_TABLES = re.compile(rf"\bTables?\.?\s*({_LIST})", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![A-Za-z\d])[Ss]?\d{1,3}(?!\d)")
 _RANGE = re.compile(r"\s*(?:[-–—]|to)\s*")
 _LABEL_NUMBER = re.compile(r"\d+")
@@ -39,27 +38,17 @@ _LABEL_NUMBER = re.compile(r"\d+")
 
 def figure_references(document: Document) -> list[tuple[int, int, str]]:
     """Start, end and figure id of every place that names a figure by its number, in reading order."""
-    return list(_references(document, document.figures, _FIGURES))
+    return list(_references(document))
 
 
-def table_references(document: Document) -> list[tuple[int, int, str]]:
-    """Start, end and table id of every place that names a table by its number, in reading order."""
-    return list(_references(document, document.tables, _TABLES))
-
-
-def _references(
-    document: Document, things: Iterable[Figure | DocumentTable], pattern: re.Pattern[str]
-) -> Iterator[tuple[int, int, str]]:
+def _references(document: Document) -> Iterator[tuple[int, int, str]]:
     ids: dict[str, str] = {}
-    own: set[int] = set()
-    for thing in things:
-        own.add(thing.start)
-        if number := _NUMBER.search(thing.label):
-            ids.setdefault(number.group().upper(), thing.id)
-    if not ids:
-        return
-    for match in pattern.finditer(document.text):
-        if match.start() in own:
+    for figure in document.figures:
+        if number := _NUMBER.search(figure.label):
+            ids.setdefault(number.group().upper(), figure.id)
+    captions = {figure.start for figure in document.figures}
+    for match in _FIGURES.finditer(document.text) if ids else ():
+        if match.start() in captions:
             continue
         before = None
         for number in _NUMBER.finditer(document.text, match.start(1), match.end(1)):

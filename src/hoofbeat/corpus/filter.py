@@ -26,12 +26,10 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.errors import UsageError, did_you_mean
-from hoofbeat.progress import SILENT, Progress
+from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Facets
 from hoofbeat.registry import registry
 from hoofbeat.text import some_of
-
-OPERATORS = (">=", "<=", ">", "<", "=", "~")
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
 _OPERATOR = re.compile(r">=|<=|[><=~]")
@@ -313,27 +311,6 @@ def judged(document: Document, step: FilterStep, judge: Judge) -> Document | Rej
     return document
 
 
-def sift(documents: Iterable[Document], step: FilterStep, judge: Judge) -> Iterator[Document | RejectedDocument]:
-    """Each document as the step leaves it, or as rejected, in their order."""
-    for document in documents:
-        yield judged(document, step, judge)
-
-
-def split(
-    documents: Sequence[Document], step: FilterStep, progress: Progress = SILENT
-) -> tuple[list[Document], list[RejectedDocument]]:
-    """What one step keeps and what it rejects, for documents that fit in memory."""
-    ready = step.prepare(lambda: iter(documents), progress)
-    kept: list[Document] = []
-    rejected: list[RejectedDocument] = []
-    for outcome in sift(documents, step, ready.judge):
-        if isinstance(outcome, RejectedDocument):
-            rejected.append(outcome)
-        else:
-            kept.append(outcome)
-    return kept, rejected
-
-
 class CorpusFilter:
     """A filter that can be named in a line. A subclass sets the attributes and defines `build`; one object is enough.
 
@@ -360,19 +337,8 @@ class CorpusFilter:
 
 def parse_filters(line: str) -> list[FilterStep]:
     """The steps of a filter line, in their order; what is wrong with it is a `UsageError` that points at the column."""
-    return [_built(clause) for clause in _clauses(line)]
-
-
-def parse_filter(line: str) -> FilterStep:
-    """A filter line of one step."""
-    clauses = _clauses(line)
-    if len(clauses) > 1:
-        clauses[1].fail(clauses[1].at, "one step is expected here", "give one step at a time")
-    return _built(clauses[0])
-
-
-def _clauses(line: str) -> list[Clause]:
-    return read_line(line, registry.names(CorpusFilter), lambda name: _filter_of(name) is not None)
+    clauses = read_line(line, registry.names(CorpusFilter), lambda name: _filter_of(name) is not None)
+    return [_built(clause) for clause in clauses]
 
 
 def _filter_of(name: str) -> CorpusFilter | None:

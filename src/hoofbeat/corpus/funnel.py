@@ -34,7 +34,7 @@ class FunnelStep(Struct, kw_only=True):
     """One step: its line, how many documents came in, stayed and went, and why those went."""
 
     step: str
-    came: int = 0
+    came: int = field(default=0, name="in")
     kept: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
 
@@ -88,21 +88,6 @@ class Funnel:
                 return place, outcome
             document = outcome
         return steps, document
-
-
-def run_filters(
-    documents: Sequence[Document], steps: Sequence[FilterStep], progress: Progress = SILENT
-) -> tuple[list[Document], list[RejectedDocument], list[FunnelStep]]:
-    """What the steps keep of documents in memory, what they reject, and the funnel."""
-    funnel = Funnel(lambda: iter(documents), steps, progress)
-    kept: list[Document] = []
-    rejected: list[RejectedDocument] = []
-    for outcome in funnel:
-        if isinstance(outcome, RejectedDocument):
-            rejected.append(outcome)
-        else:
-            kept.append(outcome)
-    return kept, rejected, funnel.steps
 
 
 def filter_corpus(
@@ -162,18 +147,10 @@ def funnel_markdown(steps: Sequence[FunnelStep]) -> str:
 
 def read_funnel(artefact: Artefact) -> list[FunnelStep]:
     """The funnel of a corpus that was filtered."""
-    listed = msgspec.convert(artefact.manifest.metrics.get("funnel"), list[_Stored] | None)
+    listed = msgspec.convert(artefact.manifest.metrics.get("funnel"), list[FunnelStep] | None)
     if listed is None:
         raise InputError("this corpus was not filtered: it has no funnel", where=str(artefact.path), fix="filter it")
-    return [FunnelStep(step=each.step, came=each.came, kept=each.kept, reasons=each.reasons) for each in listed]
-
-
-class _Stored(Struct):
-    step: str
-    came: int = field(name="in")
-    kept: int
-    rejected: int
-    reasons: dict[str, int]
+    return listed
 
 
 class _Images:

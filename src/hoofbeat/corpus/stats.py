@@ -21,7 +21,7 @@ from msgspec import Struct
 from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.filters.language import language_of
 from hoofbeat.corpus.filters.licence import licence_family
-from hoofbeat.corpus.vocabularies.specialties import SCHEMES, THRESHOLD, gather, label_evidence, load_scheme
+from hoofbeat.corpus.specialties import SCHEMES, THRESHOLD, gather, label_evidence, load_scheme
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values, year_of
 from hoofbeat.models import weight_files
@@ -273,10 +273,7 @@ def write_stats(target: Path, stats: CorpusStats, corpus: Corpus, *, command: Se
                 title=f"statistics of {corpus.path.name}",
                 command=list(command),
                 inputs=[corpus.artefact.reference()],
-                settings={
-                    "tokenizer": stats.tokenizer,
-                    "schemes": list(stats.specialties),
-                },
+                settings={"tokenizer": stats.tokenizer, "schemes": list(stats.specialties)},
                 counts=Counts(kept=stats.documents),
                 metrics={"documents": stats.documents},
             )

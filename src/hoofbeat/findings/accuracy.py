@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import (
+    LEVEL,
     SAMPLES,
     Difference,
     Interval,
@@ -34,29 +35,14 @@ from hoofbeat.findings.intervals import (
     wilson,
 )
 from hoofbeat.findings.outcomes import (
-    SENSITIVITY_THRESHOLD,
     Outcome,
     Shares,
     SystemKey,
     by_system,
-    outcomes,
     per_question,
     sensitivity_range,
 )
 from hoofbeat.findings.systems import randomisation_test, rank_intervals
-
-__all__ = [
-    "FEW",
-    "SENSITIVITY_THRESHOLD",
-    "Accuracy",
-    "Outcome",
-    "SystemDifference",
-    "SystemKey",
-    "accuracies",
-    "comparable_pairs",
-    "differences",
-    "outcomes",
-]
 
 FEW = 10
 """With fewer questions than this that tell two systems apart, the bootstrap of their difference sees too little."""
@@ -120,7 +106,6 @@ def accuracies(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[Accuracy]:
     """Accuracy of each (model, condition), sorted by name.
@@ -146,8 +131,8 @@ def accuracies(
                 correct=correct,
                 unscored=dict(sorted(unscored.items())),
                 accuracy=correct / planned,
-                wilson=wilson(correct, planned, level),
-                bootstrap=percentiles(drawn[:, 0] / drawn[:, 1], level, "cluster bootstrap"),
+                wilson=wilson(correct, planned),
+                bootstrap=percentiles(drawn[:, 0] / drawn[:, 1], LEVEL, "cluster bootstrap"),
                 sensitivity=sensitivity_range(correct / planned, (correct + missing) / planned, missing / planned),
             )
         )
@@ -178,7 +163,6 @@ def differences(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[SystemDifference]:
     """Differences between systems, paired by question, with Holm's correction over the table.
@@ -193,7 +177,7 @@ def differences(
             raise UsageError(f"there are no answers of {system[0]} under {system[1]!r}", fix="check the names")
     shares = {system: per_question(systems[system]) for pair in pairs for system in pair}
     resample = _Resampling(shares, clusters, samples, seed)
-    table = [_difference(a, b, resample, level) for a, b in pairs]
+    table = [_difference(a, b, resample) for a, b in pairs]
     table = [replace(row, p_holm=p) for row, p in zip(table, holm(row.p for row in table), strict=True)]
     if all(row.p_cluster is None for row in table):
         return table
@@ -236,7 +220,7 @@ class _Resampling:
         return drawn[:, group[a]] - drawn[:, group[b]]
 
 
-def _difference(a: SystemKey, b: SystemKey, resample: _Resampling, level: float) -> SystemDifference:
+def _difference(a: SystemKey, b: SystemKey, resample: _Resampling) -> SystemDifference:
     first, second = resample.shares[a], resample.shares[b]
     unpaired = 0
     if first.questions != second.questions:
@@ -266,9 +250,9 @@ def _difference(a: SystemKey, b: SystemKey, resample: _Resampling, level: float)
         p, test = found.p, f"paired randomisation, {found.patterns:,} sign patterns" + (" (all)" if found.exact else "")
     if only_a + only_b < FEW or not only_a or not only_b:
         gain, loss = float(delta.clip(min=0).sum()), float(-delta.clip(max=0).sum())
-        interval = tango(gain * clusters / n, loss * clusters / n, clusters, level)
+        interval = tango(gain * clusters / n, loss * clusters / n, clusters)
     else:
-        interval = percentiles(resample.delta(a, b, (first, second)), level, "cluster bootstrap")
+        interval = percentiles(resample.delta(a, b, (first, second)), LEVEL, "cluster bootstrap")
     return SystemDifference(
         a=a,
         b=b,
@@ -314,7 +298,6 @@ def leaderboard(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[LeaderboardRow]:
     """Systems, best first, equals by name. Only questions put to every system decide the places.
@@ -331,10 +314,10 @@ def leaderboard(
         raise UsageError("no question was put to every system", fix="rank the systems of one benchmark")
     matrix = np.stack([share.low[np.searchsorted(np.array(share.questions), common)] for share in shares.values()])
     labels = [cluster_of(question, clusters) for question in common]
-    places = rank_intervals(matrix, labels, samples, level, seed)
+    places = rank_intervals(matrix, labels, samples, seed)
     means = matrix.mean(axis=1)
     scores = accuracies(
-        (row for rows in systems.values() for row in rows), clusters=clusters, samples=samples, level=level, seed=seed
+        (row for rows in systems.values() for row in rows), clusters=clusters, samples=samples, seed=seed
     )
     table = [
         LeaderboardRow(
@@ -353,17 +336,9 @@ def leaderboard(
 
 
 CHANGES = (
-    "right → wrong",
-    "wrong → right",
-    "right → unscored",
-    "wrong → unscored",
-    "unscored → right",
-    "unscored → wrong",
-    "fewer samples right",
-    "more samples right",
-    "samples → unscored",
-    "unscored → samples",
-)
+    "right → wrong", "wrong → right", "right → unscored", "wrong → unscored", "unscored → right",
+    "unscored → wrong", "fewer samples right", "more samples right", "samples → unscored", "unscored → samples",
+)  # fmt: skip
 """How a question can flip from the first system to the second; the last four where there are several samples."""
 
 

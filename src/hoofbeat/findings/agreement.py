@@ -19,7 +19,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, wilson
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles, wilson
 from hoofbeat.findings.outcomes import HUMAN, AnswerKey
 from hoofbeat.records import Failure, Judgment
 
@@ -46,7 +46,6 @@ def krippendorff_alpha(
     *,
     order: Sequence[str] = (),
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> Alpha:
     """α of items, each the labels it got, None where an annotator gave none.
@@ -67,7 +66,7 @@ def krippendorff_alpha(
         drawn = (np.bincount(rng.integers(len(kept), size=len(kept)), minlength=len(kept)) for _ in range(samples))
         found = np.array([table.alpha(times.astype(np.float64)) for times in drawn])
         valued = found[~np.isnan(found)]
-        interval = percentiles(valued, level, "bootstrap") if len(valued) else None
+        interval = percentiles(valued, LEVEL, "bootstrap") if len(valued) else None
     return Alpha(
         scale=scale,
         items=len(kept),
@@ -217,18 +216,17 @@ def agreement(
     labels: Sequence[str],
     *,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> Agreement:
     """Agreement over (label or None where there is none, reference label); `labels` fixes the confusion's order."""
     confusion, unscored = _confusion(pairs, labels)
     n, right = int(confusion.sum()) + unscored, int(np.trace(confusion))
-    kappa, interval = _kappa(confusion, "none", samples, level, seed)
+    kappa, interval = _kappa(confusion, "none", samples, seed)
     return Agreement(
         n=n,
         unscored=unscored,
         accuracy=right / n if n else 0.0,
-        accuracy_interval=wilson(right, n, level),
+        accuracy_interval=wilson(right, n),
         kappa=kappa,
         kappa_interval=interval,
         labels=tuple(labels),
@@ -242,7 +240,6 @@ def weighted_kappa(
     weights: Weights = "linear",
     *,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> Kappa:
     """Cohen's κ over pairs of labels, disagreement weighted by how far apart `labels` (in order) puts them.
@@ -252,7 +249,7 @@ def weighted_kappa(
     if weights not in {"none", "linear", "quadratic"}:
         raise UsageError(f"there are no weights {weights!r}", fix="none, linear or quadratic")
     confusion, missing = _confusion(pairs, labels)
-    value, interval = _kappa(confusion, weights, samples, level, seed)
+    value, interval = _kappa(confusion, weights, samples, seed)
     return Kappa(weights=weights, n=int(confusion.sum()), missing=missing, value=value, interval=interval)
 
 
@@ -262,7 +259,6 @@ def agreement_with_intervals(
     *,
     ordered: bool = False,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> Annotators:
     """How far annotators (name to item to label) agree, every two of them and all together."""
@@ -273,7 +269,7 @@ def agreement_with_intervals(
         agree = sum(first == second for first, second in both)
 
         def kappa(weights: Weights, both: Sequence[tuple[str, str]] = both) -> Kappa:
-            return weighted_kappa(both, labels, weights, samples=samples, level=level, seed=seed)
+            return weighted_kappa(both, labels, weights, samples=samples, seed=seed)
 
         pairs.append(
             PairAgreement(
@@ -282,7 +278,7 @@ def agreement_with_intervals(
                 n=len(both),
                 agree=agree,
                 agreement=agree / len(both) if both else None,
-                agreement_interval=wilson(agree, len(both), level),
+                agreement_interval=wilson(agree, len(both)),
                 kappa=kappa("none"),
                 linear=kappa("linear") if ordered else None,
                 quadratic=kappa("quadratic") if ordered else None,
@@ -293,10 +289,8 @@ def agreement_with_intervals(
         labels=tuple(labels),
         items=len(items),
         pairs=tuple(pairs),
-        nominal=krippendorff_alpha(rows, "nominal", order=labels, samples=samples, level=level, seed=seed),
-        ordinal=krippendorff_alpha(rows, "ordinal", order=labels, samples=samples, level=level, seed=seed)
-        if ordered
-        else None,
+        nominal=krippendorff_alpha(rows, "nominal", order=labels, samples=samples, seed=seed),
+        ordinal=krippendorff_alpha(rows, "ordinal", order=labels, samples=samples, seed=seed) if ordered else None,
     )
 
 
@@ -317,7 +311,7 @@ def _confusion(pairs: Iterable[tuple[str | None, str | None]], labels: Sequence[
 
 
 def _kappa(
-    confusion: NDArray[np.int64], weights: Weights, samples: int, level: float, seed: int
+    confusion: NDArray[np.int64], weights: Weights, samples: int, seed: int
 ) -> tuple[float | None, Interval | None]:
     n = int(confusion.sum())
     kappa = float(_kappas(confusion[None], weights)[0]) if n else float("nan")
@@ -326,7 +320,7 @@ def _kappa(
     drawn = np.random.default_rng(seed).multinomial(n, confusion.ravel() / n, size=samples)
     replicates = _kappas(drawn.reshape(samples, *confusion.shape), weights)
     valued = replicates[~np.isnan(replicates)]
-    return kappa, percentiles(valued, level, "bootstrap") if len(valued) else None
+    return kappa, percentiles(valued, LEVEL, "bootstrap") if len(valued) else None
 
 
 def _kappas(confusions: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:

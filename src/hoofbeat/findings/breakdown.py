@@ -17,6 +17,7 @@ from msgspec import Struct
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.intervals import (
+    LEVEL,
     SAMPLES,
     Interval,
     bootstrap_mean,
@@ -79,7 +80,6 @@ def by_facet(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> FacetTable:
     """The mean of `values` (question to value) for each value of a facet of the questions (question to its facets)."""
@@ -94,7 +94,7 @@ def by_facet(
     def group(name: str, questions: Sequence[str]) -> FacetGroup:
         labels = cluster_labels(questions, clusters)
         numbers = _numbers(values, questions)
-        interval = bootstrap_mean(numbers, clusters=labels, samples=samples, level=level, seed=seed)
+        interval = bootstrap_mean(numbers, clusters=labels, samples=samples, seed=seed)
         return FacetGroup(value=name, n=len(questions), mean=math.fsum(numbers) / len(questions), interval=interval)
 
     return FacetTable(
@@ -110,7 +110,6 @@ def over_sets(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> SetTable:
     """The mean of each set (set to question to value), and the mean of the sets' means."""
@@ -127,13 +126,13 @@ def over_sets(
         draws = (rng.integers(len(sums), size=len(sums)) for _ in range(samples))
         means = np.array([sums[drawn].sum() / sizes[drawn].sum() for drawn in draws])
         replicates += means / len(sets)
-        interval = percentiles(means, level, "bootstrap" if labels is None else "cluster bootstrap")
+        interval = percentiles(means, LEVEL, "bootstrap" if labels is None else "cluster bootstrap")
         groups.append(FacetGroup(value=name, n=len(numbers), mean=float(numbers.mean()), interval=interval))
     macro = FacetGroup(
         value="average",
         n=sum(group.n for group in groups),
         mean=math.fsum(group.mean for group in groups) / len(groups),
-        interval=percentiles(replicates, level, "stratified bootstrap"),
+        interval=percentiles(replicates, LEVEL, "stratified bootstrap"),
     )
     return SetTable(sets=tuple(groups), macro=macro)
 
@@ -180,7 +179,6 @@ def group_differences(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[GroupDifference]:
     """The difference between questions `a` and questions `b` for each system asked both, sorted by name."""
@@ -196,8 +194,8 @@ def group_differences(
         drawn = resampled_sums(cluster_sums(np.array(counts, np.float64), labels), samples=samples, seed=seed)
         both = (drawn[:, 1] > 0) & (drawn[:, 3] > 0)
         deltas = drawn[both, 0] / drawn[both, 1] - drawn[both, 2] / drawn[both, 3]
-        span = percentiles(deltas, level, "cluster bootstrap") if both.any() else None
-        one, two = _group(first, level), _group(second, level)
+        span = percentiles(deltas, LEVEL, "cluster bootstrap") if both.any() else None
+        one, two = _group(first), _group(second)
         missing = sum(one.unscored.values()), sum(two.unscored.values())
         low = one.accuracy - (two.correct + missing[1]) / two.planned
         high = (one.correct + missing[0]) / one.planned - two.accuracy
@@ -208,18 +206,16 @@ def group_differences(
                 a=one,
                 b=two,
                 difference=one.accuracy - two.accuracy,
-                interval=span if span and span.low < span.high else _score(one, two, level),
+                interval=span
+                if span and span.low < span.high
+                else newcombe((one.correct, one.planned), (two.correct, two.planned)),
                 sensitivity=sensitivity_range(low, high, sum(missing) / (one.planned + two.planned)),
             )
         )
     return table
 
 
-def _score(one: GroupAccuracy, two: GroupAccuracy, level: float) -> Interval:
-    return newcombe((one.correct, one.planned), (two.correct, two.planned), level)
-
-
-def _group(rows: list[Outcome], level: float) -> GroupAccuracy:
+def _group(rows: list[Outcome]) -> GroupAccuracy:
     correct = sum(row.correct is True for row in rows)
     return GroupAccuracy(
         questions=len({row.question for row in rows}),
@@ -227,5 +223,5 @@ def _group(rows: list[Outcome], level: float) -> GroupAccuracy:
         correct=correct,
         unscored=dict(sorted(Counter(row.unscored for row in rows if row.correct is None).items())),
         accuracy=correct / len(rows),
-        wilson=wilson(correct, len(rows), level),
+        wilson=wilson(correct, len(rows)),
     )

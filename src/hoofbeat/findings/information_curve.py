@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.outcomes import Outcome, SystemKey, sensitivity_range
 from hoofbeat.findings.repeated_answers import scores_by_system
 from hoofbeat.records import Answer, Judgment
@@ -74,7 +74,6 @@ def information_curves(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[InformationCurve]:
     """The curve of accuracies of each model and protocol that has `first x%` conditions, sorted."""
@@ -83,7 +82,7 @@ def information_curves(
         mine = sums.setdefault((row.model, row.condition), {})
         score = None if row.correct is None else float(row.correct)
         mine[row.question] = _added(mine.get(row.question), score)
-    return _curves(sums, clusters, (samples, level, seed))
+    return _curves(sums, clusters, (samples, seed))
 
 
 def retained_scores(
@@ -94,7 +93,6 @@ def retained_scores(
     judge: str | None = None,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[InformationCurve]:
     """The curve of mean scores of one aspect (BERTScore, ...), as `information_curves` makes it of accuracies."""
@@ -104,7 +102,7 @@ def retained_scores(
         mine = sums.setdefault(system, {})
         for key, value in rows.items():
             mine[key[0]] = _added(mine.get(key[0]), None if isinstance(value, str) else value)
-    return _curves(sums, clusters, (samples, level, seed))
+    return _curves(sums, clusters, (samples, seed))
 
 
 def _added(sums: tuple[float, float, int, int] | None, score: float | None) -> tuple[float, float, int, int]:
@@ -115,7 +113,7 @@ def _added(sums: tuple[float, float, int, int] | None, score: float | None) -> t
 
 
 def _curves(
-    sums: Mapping[SystemKey, Sums], clusters: Mapping[str, str] | None, how: tuple[int, float, int]
+    sums: Mapping[SystemKey, Sums], clusters: Mapping[str, str] | None, how: tuple[int, int]
 ) -> list[InformationCurve]:
     curves: dict[tuple[str, str, str], dict[float, str]] = {}
     for model, condition in sums:
@@ -151,9 +149,9 @@ def _curves(
 
 
 def _point(
-    fraction: float, condition: str, sums: Sums, clusters: Mapping[str, str] | None, how: tuple[int, float, int]
+    fraction: float, condition: str, sums: Sums, clusters: Mapping[str, str] | None, how: tuple[int, int]
 ) -> InformationPoint:
-    samples, level, seed = how
+    samples, seed = how
     names = sorted(sums)
     rows = np.array([sums[name] for name in names], np.float64)
     planned, unscored = int(rows[:, 2].sum()), int(rows[:, 3].sum())
@@ -165,15 +163,15 @@ def _point(
         planned=planned,
         unscored=unscored,
         score=low,
-        interval=percentiles(drawn[:, 0] / drawn[:, 2], level, "cluster bootstrap"),
+        interval=percentiles(drawn[:, 0] / drawn[:, 2], LEVEL, "cluster bootstrap"),
         sensitivity=sensitivity_range(low, high, unscored / planned),
     )
 
 
 def _kept(
-    first: Sums, full: Sums, clusters: Mapping[str, str] | None, how: tuple[int, float, int]
+    first: Sums, full: Sums, clusters: Mapping[str, str] | None, how: tuple[int, int]
 ) -> tuple[int, float | None, Interval | None]:
-    samples, level, seed = how
+    samples, seed = how
     names = sorted(first.keys() & full.keys())
     if not names:
         return 0, None, None
@@ -183,7 +181,7 @@ def _kept(
         return len(names), None, None
     drawn = resampled_sums(_clustered(rows, names, clusters), samples=samples, seed=seed)
     some = drawn[:, 1] > 0
-    interval = percentiles(drawn[some, 0] / drawn[some, 1], level, "paired cluster bootstrap")
+    interval = percentiles(drawn[some, 0] / drawn[some, 1], LEVEL, "paired cluster bootstrap")
     return len(names), part / whole, interval
 
 

@@ -30,6 +30,9 @@ from hoofbeat.errors import UsageError
 from hoofbeat.records import Question
 
 SAMPLES = 1000
+LEVEL = 0.95
+"""The confidence level of every table."""
+
 TANGO = "Tango's score"
 """The method of intervals for paired shares that few pairs tell apart."""
 
@@ -53,7 +56,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     interval: Interval
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
+def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
     """Wilson's score interval for a share; everything from 0 to 1 where nothing was seen."""
     if not 0 <= successes <= n:
         raise UsageError(f"{successes} of {n} is no share")
@@ -69,7 +72,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
     return Interval(low=low, high=high, level=level, method="wilson")
 
 
-def tango(only_a: float, only_b: float, n: float, level: float = 0.95) -> Interval:
+def tango(only_a: float, only_b: float, n: float, level: float = LEVEL) -> Interval:
     """Tango's score interval for the difference of two paired shares, from the pairs that only one of them got right.
 
     Unlike the bootstrap's it has a width even where no pair, or only few, tell the two apart. The counts need not be
@@ -97,7 +100,7 @@ def tango(only_a: float, only_b: float, n: float, level: float = 0.95) -> Interv
     return Interval(low=low, high=high, level=level, method=TANGO)
 
 
-def newcombe(a: tuple[int, int], b: tuple[int, int], level: float = 0.95) -> Interval:
+def newcombe(a: tuple[int, int], b: tuple[int, int], level: float = LEVEL) -> Interval:
     """Newcombe's interval for the difference of two shares of different items, each given as (successes, n)."""
     one, two = wilson(*a, level), wilson(*b, level)
     first, second = a[0] / a[1], b[0] / b[1]
@@ -119,7 +122,7 @@ def bootstrap_mean(
     *,
     clusters: Sequence[Hashable] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
+    level: float = LEVEL,
     seed: int = 0,
 ) -> Interval:
     """Percentile bootstrap interval of the mean; with `clusters` (one label a value) whole clusters are resampled."""
@@ -139,7 +142,7 @@ def paired_difference(
     *,
     clusters: Sequence[Hashable] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
+    level: float = LEVEL,
     seed: int = 0,
 ) -> Difference:
     """The mean of `a − b`, value by value, with the bootstrap interval of the pairs."""

@@ -17,7 +17,16 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.facets import facet_values
-from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums, wilson
+from hoofbeat.findings.intervals import (
+    LEVEL,
+    SAMPLES,
+    Interval,
+    cluster_of,
+    cluster_sums,
+    percentiles,
+    resampled_sums,
+    wilson,
+)
 from hoofbeat.findings.outcomes import SystemKey, asked_question, planned_question, sensitivity_range
 from hoofbeat.records import Answer, Question
 
@@ -81,7 +90,6 @@ def option_decisions(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[OptionDecisions]:
     """Option decisions of each system, sorted by name; answers in free text are passed over."""
@@ -98,7 +106,7 @@ def option_decisions(
         matrix = np.stack([rows[name] for name in names]).astype(np.float64)
         labels = [cluster_of(name, clusters) for name in names]
         drawn = resampled_sums(cluster_sums(matrix, labels), samples=samples, seed=seed)
-        found = _micro(matrix, drawn, level)
+        found = _micro(matrix, drawn)
         tp, fn, tn, fp, _, undecided, unscored, planned = (int(count) for count in matrix.sum(axis=0))
         macro: tuple[MacroRate | None, MacroRate | None] = (None, None)
         if facet:
@@ -106,8 +114,8 @@ def option_decisions(
             grouped = np.concatenate([matrix[:, :4] * inside[:, None] for inside in members.values()], axis=1)
             again = resampled_sums(cluster_sums(grouped, labels), samples=samples, seed=seed)
             macro = (
-                _macro(list(members), grouped.sum(axis=0), again, (_TP, _FN), level),
-                _macro(list(members), grouped.sum(axis=0), again, (_TN, _FP), level),
+                _macro(list(members), grouped.sum(axis=0), again, (_TP, _FN)),
+                _macro(list(members), grouped.sum(axis=0), again, (_TN, _FP)),
             )
         table.append(
             OptionDecisions(
@@ -149,7 +157,7 @@ def _decisions(answer: Answer, questions: Mapping[str, Question]) -> NDArray[np.
     return np.array([0, 1, wrong - 1, 1, 0, 0, 0, 1])
 
 
-def _micro(matrix: NDArray[np.float64], drawn: NDArray[np.float64], level: float) -> tuple[OptionRate, OptionRate]:
+def _micro(matrix: NDArray[np.float64], drawn: NDArray[np.float64]) -> tuple[OptionRate, OptionRate]:
     tp, fn, tn, fp, missing, _, _, answers = (int(count) for count in matrix.sum(axis=0))
     share = missing / answers
 
@@ -162,8 +170,8 @@ def _micro(matrix: NDArray[np.float64], drawn: NDArray[np.float64], level: float
             count=count,
             of=of,
             value=count / of if of else None,
-            wilson=wilson(count, of, level),
-            bootstrap=percentiles(drawn[some, places[0]] / wholes[some], level, "cluster bootstrap") if of else None,
+            wilson=wilson(count, of),
+            bootstrap=percentiles(drawn[some, places[0]] / wholes[some], LEVEL, "cluster bootstrap") if of else None,
             sensitivity_range=spread,
         )
 
@@ -183,7 +191,6 @@ def _macro(
     sums: NDArray[np.float64],
     drawn: NDArray[np.float64],
     places: tuple[int, int],
-    level: float,
 ) -> MacroRate | None:
     """The mean of the groups' rates; a group that a resample has no question of is left out of that resample."""
     mine, whole = sums[places[0] :: 4], sums[places[0] :: 4] + sums[places[1] :: 4]
@@ -197,6 +204,6 @@ def _macro(
     means = rates[some].sum(axis=1) / there[some].sum(axis=1)
     return MacroRate(
         value=math.fsum(groups.values()) / len(groups),
-        interval=percentiles(means, level, "cluster bootstrap"),
+        interval=percentiles(means, LEVEL, "cluster bootstrap"),
         groups=groups,
     )

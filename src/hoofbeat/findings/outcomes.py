@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -62,14 +62,7 @@ def outcomes(
 
     Labels given by people are left aside unless one of them is the judge named: they are there to check the judge.
     """
-    right = {positive} if isinstance(positive, str) else set(positive)
-    judged = _judged(judgments, aspect, judge)
-    found: dict[AnswerKey, Outcome] = {}
-    for answer in answers:
-        key = _once(answer, found)
-        found[key] = _by_judgment(answer, judged.pop(key, None), right)
-    _all_used(judged)
-    return list(found.values())
+    return _scored(answers, None, _judged(judgments, aspect, judge), positive)
 
 
 def choice_outcomes(questions: Iterable[Question], answers: Iterable[Answer]) -> list[Outcome]:
@@ -95,15 +88,29 @@ def scored_outcomes(
 
     A judgment of an answer that chooses an option is passed over: what was chosen decides.
     """
-    key_of = _keys(questions)
+    return _scored(answers, _keys(questions), _judged(judgments, aspect, judge), positive)
+
+
+def _scored(
+    answers: Iterable[Answer],
+    questions: dict[str, Question] | None,
+    judged: dict[AnswerKey, Verdict],
+    positive: str | Collection[str],
+) -> list[Outcome]:
+    """Outcomes by judgment; with `questions`, those of answers that choose an option by their choice."""
     right = {positive} if isinstance(positive, str) else set(positive)
-    judged = _judged(judgments, aspect, judge)
     found: dict[AnswerKey, Outcome] = {}
     for answer in answers:
         key = _once(answer, found)
         verdict = judged.pop(key, None)
-        found[key] = _by_choice(answer, key_of) if answer.protocol else _by_judgment(answer, verdict, right)
-    _all_used(judged)
+        by_choice = questions is not None and answer.protocol
+        found[key] = _by_choice(answer, questions or {}) if by_choice else _by_judgment(answer, verdict, right)
+    if judged:
+        question, model, condition, _ = next(iter(judged))
+        raise InputError(
+            f"{len(judged)} judgments belong to no answer, the first to {model} on {question!r} ({condition})",
+            fix="give the answers that were judged",
+        )
     return list(found.values())
 
 
@@ -114,17 +121,25 @@ def is_by(judgment: Judgment, judge: str | None) -> bool:
 
 def _judged(judgments: Iterable[Judgment], aspect: str, judge: str | None) -> dict[AnswerKey, Verdict]:
     found: dict[AnswerKey, Verdict] = {}
+    for key, judgment in _each(judgments, aspect, judge, found):
+        found[key] = (judgment.label, judgment.failure.kind if judgment.failure else "")
+    return found
+
+
+def _each(
+    judgments: Iterable[Judgment], aspect: str, judge: str | None, seen: Collection[AnswerKey]
+) -> Iterator[tuple[AnswerKey, Judgment]]:
+    """The judgments of one aspect by one judge; the caller puts each key into `seen`, and none may come twice."""
     for judgment in judgments:
         if judgment.aspect != aspect or not is_by(judgment, judge):
             continue
         key = (judgment.question, judgment.model, judgment.condition, judgment.sample)
-        if key in found:
+        if key in seen:
             raise InputError(
                 f"two judgments of {aspect} for the answer of {key[1]} to {key[0]!r} ({key[2]})",
                 fix="name one judge, or remove the repeated judgment",
             )
-        found[key] = (judgment.label, judgment.failure.kind if judgment.failure else "")
-    return found
+        yield key, judgment
 
 
 def _once(answer: Answer, found: Collection[AnswerKey]) -> AnswerKey:
@@ -135,15 +150,6 @@ def _once(answer: Answer, found: Collection[AnswerKey]) -> AnswerKey:
             fix="check that two runs were not joined",
         )
     return key
-
-
-def _all_used(judged: dict[AnswerKey, Verdict]) -> None:
-    if judged:
-        question, model, condition, _ = next(iter(judged))
-        raise InputError(
-            f"{len(judged)} judgments belong to no answer, the first to {model} on {question!r} ({condition})",
-            fix="give the answers that were judged",
-        )
 
 
 def _by_judgment(answer: Answer, verdict: Verdict | None, right: Collection[str]) -> Outcome:
@@ -300,7 +306,6 @@ def mode_shares(
     labels: Sequence[str] = (),
     *,
     judge: str | None = None,
-    level: float = 0.95,
 ) -> list[ModeShare]:
     """Shares of the labels of one aspect for each system, sorted by name.
 
@@ -310,18 +315,10 @@ def mode_shares(
     first: dict[SystemKey, Counter[str]] = {}
     second: dict[SystemKey, Counter[str]] = {}
     failed: Counter[SystemKey] = Counter()
-    seen: set[tuple[str, str, str, int]] = set()
-    for judgment in judgments:
-        if judgment.aspect != aspect or not is_by(judgment, judge):
-            continue
-        system = (judgment.model, judgment.condition)
-        key = (judgment.question, *system, judgment.sample)
-        if key in seen:
-            raise InputError(
-                f"two judgments of {aspect} for the answer of {key[1]} to {key[0]!r} ({key[2]})",
-                fix="name one judge, or remove the repeated judgment",
-            )
+    seen: set[AnswerKey] = set()
+    for key, judgment in _each(judgments, aspect, judge, seen):
         seen.add(key)
+        system = (judgment.model, judgment.condition)
         mine = first.setdefault(system, Counter())
         other = second.setdefault(system, Counter())
         if judgment.failure:
@@ -338,15 +335,13 @@ def mode_shares(
             other[judgment.secondary] += 1
     order = list(labels) or sorted({label for counts in (*first.values(), *second.values()) for label in counts})
     return [
-        _share(system, aspect, label, (first[system], second[system], failed[system]), level)
+        _share(system, aspect, label, (first[system], second[system], failed[system]))
         for system in sorted(first)
         for label in order
     ]
 
 
-def _share(
-    system: SystemKey, aspect: str, label: str, counts: tuple[Counter[str], Counter[str], int], level: float
-) -> ModeShare:
+def _share(system: SystemKey, aspect: str, label: str, counts: tuple[Counter[str], Counter[str], int]) -> ModeShare:
     first, second, failed = counts
     n, count = first.total() + failed, first[label]
     return ModeShare(
@@ -357,7 +352,7 @@ def _share(
         n=n,
         count=count,
         share=count / n,
-        interval=wilson(count, n, level),
+        interval=wilson(count, n),
         secondary=second[label],
         unscored=failed,
         sensitivity=sensitivity_range(count / n, (count + failed) / n, failed / n),

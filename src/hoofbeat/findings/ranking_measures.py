@@ -20,31 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import ArrayLike
 
-from hoofbeat.corpus.qrels import read_qrels, trec_name, write_qrels
+from hoofbeat.corpus.qrels import trec_name
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Hit
 from hoofbeat.store.files import lines, open_stream, text_of
-
-__all__ = [
-    "RANKINGS",
-    "TREC_RUN",
-    "Evaluation",
-    "Gains",
-    "Measure",
-    "MeasureName",
-    "Qrels",
-    "evaluate",
-    "in_trec_order",
-    "ndcg",
-    "precision",
-    "read_qrels",
-    "read_trec_run",
-    "recall",
-    "reciprocal_rank",
-    "trec_order",
-    "trec_run_lines",
-    "write_qrels",
-]
 
 TREC_RUN = "trec run"
 """The kind of input that is a run file of other software."""
@@ -115,18 +94,9 @@ Qrels = Mapping[str, Mapping[str, int]]
 """Question id to document id to grade."""
 
 _NAMES: dict[str, MeasureName] = {
-    "ndcg": "nDCG",
-    "r": "R",
-    "recall": "R",
-    "p": "P",
-    "precision": "P",
-    "rr": "RR",
-    "mrr": "RR",
-    "ap": "AP",
-    "map": "AP",
-    "success": "Success",
-    "judged": "Judged",
-}
+    "ndcg": "nDCG", "r": "R", "recall": "R", "p": "P", "precision": "P", "rr": "RR", "mrr": "RR", "ap": "AP",
+    "map": "AP", "success": "Success", "judged": "Judged",
+}  # fmt: skip
 _GAINS: dict[str, Gains] = {"log2": "log2", "exp-log2": "exp-log2"}
 _NEEDS_CUTOFF = frozenset({"P", "R", "Success"})
 _MEASURE = re.compile(r"([A-Za-z]+)\s*(?:\(([^()]*)\)\s*)?(?:@\s*([1-9]\d{0,8}))?")
@@ -209,11 +179,6 @@ def _settings(name: MeasureName, text: str, whole: str) -> tuple[int, Gains]:
             fix = "rel is a grade from 1 up" if allowed == "rel" else f"dcg is one of {', '.join(map(repr, _GAINS))}"
             raise UsageError(f"the measure {whole!r} can't have {part.strip()}", fix=fix)
     return rel, dcg
-
-
-def ndcg(k: int) -> Measure:
-    """Normalised discounted cumulative gain of the first `k`."""
-    return Measure("nDCG", k)
 
 
 def recall(k: int) -> Measure:

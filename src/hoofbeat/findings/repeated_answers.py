@@ -15,7 +15,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.outcomes import (
     AnswerKey,
     Outcome,
@@ -101,7 +101,6 @@ def worst_at_k(
     ks: Iterable[int] = range(1, 17),
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[WorstAtK]:
     """worst@k of each system for each k, systems sorted by name; `clusters` as in `accuracies`."""
@@ -125,7 +124,7 @@ def worst_at_k(
                 _worst(
                     (model, condition, k),
                     (shares, known[:, place] > 0, values[:, :, place]),
-                    (drawn[:, place], drawn[:, len(sizes) + place], level),
+                    (drawn[:, place], drawn[:, len(sizes) + place]),
                     reasons,
                 )
             )
@@ -150,11 +149,11 @@ def _chances(shares: Shares, ks: Sequence[int]) -> tuple[NDArray[np.float64], ND
 def _worst(
     names: tuple[str, str, int],
     found: tuple[Shares, NDArray[np.bool_], NDArray[np.float64]],
-    drawn: tuple[NDArray[np.float64], NDArray[np.float64], float],
+    drawn: tuple[NDArray[np.float64], NDArray[np.float64]],
     reasons: Mapping[str, Counter[str]],
 ) -> WorstAtK:
     shares, scored, chances = found
-    sums, counts, level = drawn
+    sums, counts = drawn
     n = int(scored.sum())
     unscored: Counter[str] = Counter()
     for place in np.flatnonzero(scored):
@@ -165,7 +164,7 @@ def _worst(
         share = int(shares.unscored[scored].sum()) / int(shares.answers[scored].sum())
         value, spread = low, sensitivity_range(low, high, share)
         some = counts > 0
-        interval = percentiles(sums[some] / counts[some], level, "cluster bootstrap")
+        interval = percentiles(sums[some] / counts[some], LEVEL, "cluster bootstrap")
     return WorstAtK(
         model=names[0],
         condition=names[1],
@@ -272,7 +271,6 @@ def score_means(
     max_score: float = 1.0,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
     draws: int = 8,
     size: int = 500,
@@ -302,7 +300,7 @@ def score_means(
                 n=len(rows),
                 unscored=dict(sorted(Counter(value for value in rows.values() if isinstance(value, str)).items())),
                 mean=total / len(rows),
-                interval=percentiles(drawn[:, 0] / drawn[:, 1], level, "cluster bootstrap"),
+                interval=percentiles(drawn[:, 0] / drawn[:, 1], LEVEL, "cluster bootstrap"),
                 mean_scored=total / len(scored) if scored else None,
                 bootstrap_sd=bootstrap_sd(values, draws=draws, size=size, seed=seed),
                 sensitivity=sensitivity_range(

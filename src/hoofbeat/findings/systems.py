@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.intervals import (
+    LEVEL,
     SAMPLES,
     Difference,
     Interval,
@@ -113,7 +114,6 @@ def compare_systems(
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
     flips: int = FLIPS,
-    level: float = 0.95,
     seed: int = 0,
 ) -> SystemTable:
     """Set systems against each other by one measure: every pair, or each against the baseline if one is named.
@@ -130,15 +130,15 @@ def compare_systems(
     questions, values = shared_values({name: systems[name] for name in chosen}, measure)
     clustered = cluster_labels(questions, clusters)
     pairs = [(name, baseline) for name in chosen if name != baseline] if baseline else list(combinations(chosen, 2))
-    found = [_comparison(a, b, values, (clustered, samples, flips, level, seed)) for a, b in pairs]
+    found = [_comparison(a, b, values, (clustered, samples, flips, seed)) for a, b in pairs]
     adjusted = holm(row.test.p for row in found)
     return SystemTable(
         measure=measure,
         n=len(questions),
         clusters=len(set(clustered or questions)),
-        level=level,
+        level=LEVEL,
         seed=seed,
-        means=_means(systems, measure, values, (clustered, samples, level, seed)),
+        means=_means(systems, measure, values, (clustered, samples, seed)),
         comparisons=tuple(replace(row, p_holm=p) for row, p in zip(found, adjusted, strict=True)),
     )
 
@@ -202,15 +202,15 @@ def _comparison(
     a: str,
     b: str,
     values: Mapping[str, NDArray[np.float64]],
-    how: tuple[Sequence[str] | None, int, int, float, int],
+    how: tuple[Sequence[str] | None, int, int, int],
 ) -> PairedComparison:
-    clusters, samples, flips, level, seed = how
+    clusters, samples, flips, seed = how
     first, second = values[a], values[b]
     wins, losses = int((first - second > _SAME).sum()), int((second - first > _SAME).sum())
     return PairedComparison(
         a=a,
         b=b,
-        paired=paired_difference(first, second, clusters=clusters, samples=samples, level=level, seed=seed),
+        paired=paired_difference(first, second, clusters=clusters, samples=samples, seed=seed),
         wins=wins,
         ties=len(first) - wins - losses,
         losses=losses,
@@ -222,17 +222,17 @@ def _means(
     systems: Systems,
     measure: str,
     values: Mapping[str, NDArray[np.float64]],
-    how: tuple[Sequence[str] | None, int, float, int],
+    how: tuple[Sequence[str] | None, int, int],
 ) -> tuple[SystemMean, ...]:
-    clusters, samples, level, seed = how
+    clusters, samples, seed = how
     n = len(next(iter(values.values())))
-    places = rank_intervals(np.stack(list(values.values())), clusters, samples, level, seed)
+    places = rank_intervals(np.stack(list(values.values())), clusters, samples, seed)
     means = {name: math.fsum(array) / n for name, array in values.items()}
     return tuple(
         SystemMean(
             system=name,
             mean=means[name],
-            interval=bootstrap_mean(array, clusters=clusters, samples=samples, level=level, seed=seed),
+            interval=bootstrap_mean(array, clusters=clusters, samples=samples, seed=seed),
             rank=1 + sum(other > means[name] + _SAME for other in means.values()),
             rank_interval=place,
             left_out=sum(measure in row for row in systems[name].values()) - n,
@@ -242,7 +242,7 @@ def _means(
 
 
 def rank_intervals(
-    values: NDArray[np.float64], clusters: Sequence[str] | None, samples: int, level: float, seed: int
+    values: NDArray[np.float64], clusters: Sequence[str] | None, samples: int, seed: int
 ) -> list[tuple[int, int]]:
     """From which to which place each system comes when the same questions are drawn again for all of them.
 
@@ -257,7 +257,7 @@ def rank_intervals(
         means = (sums @ drawn) / float(sizes @ drawn)
         best[sample] = 1 + (means[None, :] > means[:, None] + _SAME).sum(axis=1)
         worst[sample] = (means[None, :] >= means[:, None] - _SAME).sum(axis=1)
-    tails = [0.5 - level / 2, 0.5 + level / 2]
+    tails = [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]
     low, high = (
         np.quantile(best, tails[0], axis=0, method="lower"),
         np.quantile(worst, tails[1], axis=0, method="higher"),
@@ -316,7 +316,6 @@ def ablation(
     baseline: RunSettings | None = None,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> Ablation:
     """Pivot runs (settings, question to measure to value) by one or two settings.
@@ -333,14 +332,14 @@ def ablation(
     cells = []
     for key in named:
         mine = values["\t".join(key)]
-        gain = paired_difference(mine, against, clusters=labels, samples=samples, level=level, seed=seed)
+        gain = paired_difference(mine, against, clusters=labels, samples=samples, seed=seed)
         start = float(against.mean())
         cells.append(
             AblationCell(
                 down=key[0],
                 across=key[1],
                 mean=float(mine.mean()),
-                interval=bootstrap_mean(mine, clusters=labels, samples=samples, level=level, seed=seed),
+                interval=bootstrap_mean(mine, clusters=labels, samples=samples, seed=seed),
                 baseline=key == base,
                 gain=None if key == base else gain,
                 relative=None if key == base or not start else gain.difference / start,
@@ -447,9 +446,7 @@ class AnswersAndRetrieval(Struct, frozen=True, kw_only=True):
     when_wrong: float | None
 
 
-def correlation(
-    xs: Sequence[float], ys: Sequence[float], *, samples: int = SAMPLES, level: float = 0.95, seed: int = 0
-) -> Correlation:
+def correlation(xs: Sequence[float], ys: Sequence[float], *, samples: int = SAMPLES, seed: int = 0) -> Correlation:
     """Correlate two figures of the same things; intervals from resampling the things."""
     if len(xs) != len(ys):
         raise UsageError(f"{len(xs)} and {len(ys)} values can't be paired")
@@ -468,7 +465,7 @@ def correlation(
         drawn = [points[:, rng.integers(n, size=n)] for _ in range(samples)]
         for place, replicates in enumerate(([_pearson(d) for d in drawn], [_pearson(_ranked(d)) for d in drawn])):
             known = np.array([value for value in replicates if not math.isnan(value)])
-            intervals[place] = percentiles(known, level, "bootstrap") if len(known) else None
+            intervals[place] = percentiles(known, LEVEL, "bootstrap") if len(known) else None
     slope = pearson * float(points[1].std() / points[0].std())
     return Correlation(
         n=n,
@@ -487,7 +484,6 @@ def answers_and_retrieval(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[AnswersAndRetrieval]:
     """For each model that has both: right or wrong (None: unscored) by question, and the retrieval score by question.
@@ -516,9 +512,9 @@ def answers_and_retrieval(
                 n=len(pairs),
                 unscored=len({*verdicts, *mine}) - len(pairs),
                 accuracy=float(rights.mean()),
-                accuracy_interval=bootstrap_mean(rights, clusters=labels, samples=samples, level=level, seed=seed),
+                accuracy_interval=bootstrap_mean(rights, clusters=labels, samples=samples, seed=seed),
                 score=float(values.mean()),
-                score_interval=bootstrap_mean(values, clusters=labels, samples=samples, level=level, seed=seed),
+                score_interval=bootstrap_mean(values, clusters=labels, samples=samples, seed=seed),
                 when_right=float(values[rights == 1].mean()) if rights.any() else None,
                 when_wrong=float(values[rights == 0].mean()) if not rights.all() else None,
             )

@@ -15,8 +15,9 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from hoofbeat.findings.accuracy import Accuracy, Outcome, SystemDifference, accuracies, differences
+from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, differences
 from hoofbeat.findings.intervals import bootstrap_mean, cluster_labels, paired_difference, wilson
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.leakage.training_cutoffs import DateAccuracy, DateCounts
 from hoofbeat.records import Failure
 

@@ -20,8 +20,8 @@ from msgspec import Struct, convert
 
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
-from hoofbeat.findings.accuracy import Outcome
 from hoofbeat.findings.intervals import Interval, percentiles, wilson
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import Document, Question
 
 Position = Literal["before", "after", "same year", "undated"]

@@ -10,6 +10,9 @@ A batch folder is how work crosses an air gap, and costs half at the providers. 
    an error worth another try, are asked again in the next file; requests of a file with no answer yet are waited for.
    A line that can't be read costs that line only.
 
+All requests of one command are one round, and one file where they fit: a step's file is written again with the
+requests of the next step that does not need its answers.
+
 A request's id is the beginning of its key with the number of its file, so that an answer tells which asking of the
 request it answers.
 """
@@ -54,7 +57,7 @@ class BatchBackend:
     ) -> None:
         self.identity = dialect.identity(identity or f"batch#{name}")
         self.max_in_flight = 1024
-        self._folder = folder
+        self.folder = folder
         self._name = name
         self._format: BatchFormat = format
         self._dialect = dialect
@@ -64,21 +67,25 @@ class BatchBackend:
         self._waited_for: set[str] = set()
         self._notes: list[str] = []
         self._last_number = 0
+        self._round: dict[str, ChatRequest] = {}  # what this command has written, from the file of this number on
+        self._first = 0
 
     async def open(self) -> None:
         """Read the folder: which requests were written, which answers have come."""
         self._answers, self._waiting, self._outbox, self._waited_for, self._notes = {}, {}, {}, set(), []
-        with output_errors(self._folder):
-            self._folder.mkdir(parents=True, exist_ok=True)
+        with output_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         asked: dict[int, set[str]] = {}
         answered: set[int] = set()
-        for path in sorted(self._folder.glob("*.jsonl")):
+        for path in sorted(self.folder.glob("*.jsonl")):
             name = _REQUESTS.fullmatch(path.name)
             if name:
                 asked[int(name.group(1))] = set(_asked(path))
             elif path.is_file():
                 answered |= self._take(path)
         self._last_number = max([0, *asked, *answered])
+        if self._first not in asked or any(number >= self._first for number in answered):
+            self._round, self._first = {}, 0
         for number, keys in sorted(asked.items()):
             if number not in answered:
                 self._waiting |= dict.fromkeys(keys, number)
@@ -119,24 +126,28 @@ class BatchBackend:
 
     async def close(self) -> None:
         """Write the requests that wait, and stop the command if there are any."""
-        entries, self._outbox = self._outbox, {}
-        first = self._last_number + 1
-        for part in self._parts(entries):
-            self._last_number += 1
-            number = self._last_number
-            lines = (self._line(key, number, entries[key]) for key in part)
-            write_jsonl(self._folder / f"requests-{number:03d}.jsonl", lines)
-        written = range(first, self._last_number + 1)
-        earlier = sorted({self._waiting[key] for key in self._waited_for})
-        if entries or earlier:
-            raise BatchPending(
-                folder=str(self._folder),
-                files=[f"requests-{number:03d}.jsonl" for number in (written or earlier)],
-                written=len(entries),
-                waiting=len(self._waited_for),
-                round=(written or earlier)[-1],
-                notes=self._notes,
-            )
+        new, self._outbox = self._outbox, {}
+        if not new and not self._waited_for:
+            return
+        earlier = self._waited_for - set(self._round) if new else self._waited_for
+        numbers = sorted({self._waiting[key] for key in self._waited_for})
+        if new:
+            self._round |= new
+            self._first = self._first or self._last_number + 1
+            numbers = []
+            for number, part in enumerate(self._parts(self._round), start=self._first):
+                lines = (self._line(key, number, self._round[key]) for key in part)
+                write_jsonl(self.folder / f"requests-{number:03d}.jsonl", lines)
+                numbers.append(number)
+            self._last_number = numbers[-1]
+        raise BatchPending(
+            folder=str(self.folder),
+            files=[f"requests-{number:03d}.jsonl" for number in numbers],
+            written=len(new),
+            waiting=len(earlier),
+            round=numbers[0],
+            notes=self._notes,
+        )
 
     async def abandon(self) -> None:
         """Forget the requests that were set down: the next run sets them down again."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
@@ -18,16 +19,17 @@ import msgspec
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.corpus.stats import NO_TOKENIZER, Tokenizer, load_tokenizer, quantiles
-from hoofbeat.errors import InputError, WeightsError
+from hoofbeat.errors import BatchPending, InputError, WeightsError
 from hoofbeat.facets import facet_values
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.recipe import Recipe, RecipeOutput, RecipeRun, run_steps
+from hoofbeat.recipes.recipe import Recipe, RecipeAccount, RecipeOutput, RecipeRun, run_steps
 from hoofbeat.recipes.recipe_items import RecipeFunnelStep
 from hoofbeat.recipes.review_tasks import doubtful_first
 from hoofbeat.recipes.steps import RecipeStep, StepEstimate
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
+from hoofbeat.store.files import output_errors
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 _BATCH = 32
@@ -41,8 +43,13 @@ def build_benchmark(
     steps = recipe.steps(context.settings)
     if context.estimating:
         raise AssertionError("an estimate writes nothing: use estimate_calls")
+    account = RecipeAccount()
     with create(target, replace_kind=KIND) as draft:
-        ran = run_steps(recipe, steps, context)
+        try:
+            ran = run_steps(recipe, steps, context, account)
+        except BatchPending as pending:
+            _write_so_far(account, pending, target)
+            raise
         made = recipe.finish(ran.items, context)
         filled = tuple(edition for edition in made.editions if edition.questions)
         made = msgspec.structs.replace(made, editions=filled)  # an edition that is empty is not offered
@@ -77,7 +84,36 @@ def build_benchmark(
                 },
             )
         )
+    for folder in context.batch_folders:
+        _remove_so_far(folder / f"{target.name}-so-far")
     return open_artefact(target, KIND)
+
+
+_SO_FAR = ("funnel.tsv", "rejected.jsonl", "failed.jsonl")
+
+
+def _write_so_far(account: RecipeAccount, pending: BatchPending, target: Path) -> None:
+    """What became of the candidates up to the step that waits, in a folder of the batch folder, told with the pending.
+
+    The benchmark's own folder stays free: what is not finished must not be taken for a benchmark.
+    """
+    folder = Path(pending.folder) / f"{target.name}-so-far"
+    with output_errors(folder):
+        folder.mkdir(exist_ok=True)
+    rows = [(*row, stage.waiting) for row, stage in zip(funnel_rows(account.stages), account.stages, strict=True)]
+    write_tsv(folder / _SO_FAR[0], (*FUNNEL_HEADER, "waiting"), rows)
+    write_jsonl(folder / _SO_FAR[1], account.rejected)
+    write_jsonl(folder / _SO_FAR[2], account.failed)
+    pending.details["so_far"] = str(folder)
+    pending.details["funnel"] = [{**_stage_data(stage), "waiting": stage.waiting} for stage in account.stages]
+
+
+def _remove_so_far(folder: Path) -> None:
+    if folder.is_dir():
+        for name in _SO_FAR:
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # somebody else's file is in it
+            folder.rmdir()
 
 
 def estimate_calls(recipe: Recipe, context: RecipeContext) -> StepEstimate | None:

@@ -25,7 +25,7 @@ from hoofbeat.window import DEFAULT_WINDOW, beginning, room_for, size
 
 if TYPE_CHECKING:
     from hoofbeat.corpus import Corpus
-    from hoofbeat.corpus.vocabularies import Vocabulary
+    from hoofbeat.corpus.vocabulary import Vocabulary
     from hoofbeat.models import Model
     from hoofbeat.models.encoder import Encoder
 
@@ -112,6 +112,12 @@ class RecipeContext:
         self.roles_used[role] = model.identity
         return model
 
+    @property
+    def batch_folders(self) -> list[Path]:
+        """The batch folders of its models."""
+        found = (getattr(model.backend, "folder", None) for model in self._models.values())
+        return list(dict.fromkeys(folder for folder in found if isinstance(folder, Path)))
+
     def committee(self) -> list[str]:
         """The roles of the models that steps ask in turn; empty where no committee was given."""
         roles = [role for role in self._models if role.startswith("committee-")]
@@ -128,7 +134,7 @@ class RecipeContext:
 
     def vocabulary(self, name: str) -> Vocabulary:
         """A vocabulary by its name, such as `icd10cm`."""
-        from hoofbeat.corpus.vocabularies import load_vocabulary  # noqa: PLC0415 - lxml, only where codes are looked up
+        from hoofbeat.corpus.vocabulary import load_vocabulary  # noqa: PLC0415 - lxml, only where codes are looked up
 
         if name not in self._vocabularies:
             self._vocabularies[name] = load_vocabulary(name)

@@ -20,8 +20,8 @@ import msgspec
 
 from hoofbeat.corpus.filter import FilterStep, FilterVerdict, Judge, parse_filters, per_document
 from hoofbeat.corpus.filters.rare import RarityLimits, rare, rarity
-from hoofbeat.corpus.vocabularies import Vocabulary, load_scheme
-from hoofbeat.corpus.vocabularies.specialties import UNKNOWN, Scheme, gather, label_evidence, label_request
+from hoofbeat.corpus.specialties import UNKNOWN, Scheme, gather, label_evidence, label_request, load_scheme
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.models.model import StructuredReply
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext, TableFile

@@ -73,6 +73,14 @@ class Parameter(Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
 
 
+class RecipeAccount(Struct, kw_only=True):
+    """What was turned away so far, and the funnel; it is filled while the steps run, and is there if one stops."""
+
+    rejected: list[RejectedItem] = field(default_factory=list)
+    failed: list[FailedItem] = field(default_factory=list)
+    stages: list[RecipeFunnelStep] = field(default_factory=list)
+
+
 class RecipeRun(Struct, frozen=True, kw_only=True):
     """What became of every candidate."""
 
@@ -128,8 +136,11 @@ def document_item(document: Document) -> RecipeItem:
     return RecipeItem(id=document.id, documents=(document.id,), values={"title": document.title})
 
 
-def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContext) -> RecipeRun:
+def run_steps(
+    recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContext, account: RecipeAccount | None = None
+) -> RecipeRun:
     """Put all candidates through the steps. What a step turns away goes no further and is kept with its reason."""
+    account = account or RecipeAccount()
     items = list(recipe.begin(context))
     doubled = [id for id, count in Counter(item.id for item in items).items() if count > 1]
     if doubled:
@@ -138,20 +149,18 @@ def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContex
             where=str(context.corpus.path),
             fix="give every document, and every row of a file the recipe reads, an id of its own",
         )
-    rejected: list[RejectedItem] = []
-    failed: list[FailedItem] = []
-    stages: list[RecipeFunnelStep] = []
     for step in steps:
         stage = RecipeFunnelStep(step=step.name, came=len(items))
+        account.stages.append(stage)
         outcomes = step.run(items, context) if items else ()
         staying: list[RecipeItem] = []
         for item, outcome in zip(items, outcomes, strict=True):
             if isinstance(outcome, ItemRejection):
                 stage.reasons[outcome.reason] = stage.reasons.get(outcome.reason, 0) + 1
-                rejected.append(_rejected(item, step.name, outcome))
+                account.rejected.append(_rejected(item, step.name, outcome))
             elif isinstance(outcome, Failure):
                 stage.failures[outcome.kind] = stage.failures.get(outcome.kind, 0) + 1
-                failed.append(
+                account.failed.append(
                     FailedItem(
                         id=item.id, step=step.name, failure=outcome, documents=item.documents, values=item.values
                     )
@@ -160,9 +169,13 @@ def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContex
                 staying.append(outcome)
         stage.kept = len(staying)
         assert stage.came == stage.kept + stage.rejected + stage.failed, "every candidate is accounted for"
-        stages.append(stage)
         items = staying
-    return RecipeRun(items=tuple(items), rejected=tuple(rejected), failed=tuple(failed), stages=tuple(stages))
+    return RecipeRun(
+        items=tuple(items),
+        rejected=tuple(account.rejected),
+        failed=tuple(account.failed),
+        stages=tuple(account.stages),
+    )
 
 
 def _rejected(item: RecipeItem, step: str, why: ItemRejection) -> RejectedItem:

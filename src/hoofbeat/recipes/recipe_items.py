@@ -123,3 +123,8 @@ class RecipeFunnelStep(Struct, kw_only=True):
     def failed(self) -> int:
         """For how many a call brought nothing usable."""
         return sum(self.failures.values())
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for the answers of a batch."""
+        return self.came - self.kept - self.rejected - self.failed

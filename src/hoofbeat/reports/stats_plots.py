@@ -119,6 +119,6 @@ def _tallies(name: str, rows: Sequence[Share]) -> list[CountBar]:
 def _scheme(name: str) -> str:
     """What a scheme that ships is called; one of the user's own goes by its name, and no file is read for it."""
     # Only plots of specialties need the vocabularies.
-    from hoofbeat.corpus.vocabularies.specialties import SCHEMES, load_scheme  # noqa: PLC0415
+    from hoofbeat.corpus.specialties import SCHEMES, load_scheme  # noqa: PLC0415
 
     return load_scheme(name).title if name in SCHEMES else name

@@ -21,17 +21,9 @@ if TYPE_CHECKING:
     from hoofbeat.store.call_ledger import Ledger
 
 __all__ = [
-    "Artefact",
-    "ArtefactDraft",
-    "Cost",
-    "Counts",
-    "InputRef",
-    "Ledger",
-    "Manifest",
-    "check_target",
-    "create",
+    "Artefact", "ArtefactDraft", "Cost", "Counts", "InputRef", "Ledger", "Manifest", "check_target", "create",
     "open_artefact",
-]
+]  # fmt: skip
 
 __getattr__ = lazy_names(
     __name__,

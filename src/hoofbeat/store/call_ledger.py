@@ -16,7 +16,7 @@ import asyncio
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -225,7 +225,7 @@ class Ledger:
 
     def entries(self, *, model: str | None = None, operation: str | None = None) -> Iterator[LedgerEntry]:
         """All calls, or those of one model or operation, in the order of their keys."""
-        where, values = _conditions({"model": model, "operation": operation})
+        where, values = _conditions({"model=?": model, "operation=?": operation})
         query = f"SELECT {_COLUMNS} FROM calls{where} ORDER BY key"  # noqa: S608
         with _readable_errors(self.path), closing(self._db.execute(query, values)) as cursor:
             for key, of_model, of_operation, prompt, request, reply, tokens_in, tokens_out, seconds, made in cursor:
@@ -259,18 +259,11 @@ class Ledger:
 
     def prune(self, *, model: str | None = None, before: int | None = None) -> int:
         """Remove calls of one model and/or made before a Unix time; returns how many, and gives the space back."""
-        clauses: list[str] = []
-        values: list[str | int] = []
-        if model is not None:
-            clauses.append("model=?")
-            values.append(model)
-        if before is not None:
-            clauses.append("made<?")
-            values.append(before)
-        if not clauses:
+        where, values = _conditions({"model=?": model, "made<?": before})
+        if not where:
             raise ValueError("prune needs a model or a time")
         with _readable_errors(self.path):
-            removed = self._db.execute(f"DELETE FROM calls WHERE {' AND '.join(clauses)}", values).rowcount  # noqa: S608
+            removed = self._db.execute(f"DELETE FROM calls{where}", values).rowcount  # noqa: S608
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return removed
@@ -310,9 +303,9 @@ def _row(entry: LedgerEntry) -> tuple[object, ...]:
     )
 
 
-def _conditions(values: dict[str, str | None]) -> tuple[str, list[str]]:
-    given = {name: value for name, value in values.items() if value is not None}
-    return (" WHERE " + " AND ".join(f"{name}=?" for name in given), list(given.values())) if given else ("", [])
+def _conditions(values: Mapping[str, str | int | None]) -> tuple[str, list[str | int]]:
+    given = {clause: value for clause, value in values.items() if value is not None}
+    return (" WHERE " + " AND ".join(given) if given else ""), list(given.values())
 
 
 @contextmanager

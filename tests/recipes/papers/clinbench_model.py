@@ -8,7 +8,7 @@ from typing import Any
 
 from hoofbeat import teaching
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.corpus.vocabularies import load_vocabulary
+from hoofbeat.corpus.vocabulary import load_vocabulary
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.papers.clinbench import ClinbenchSettings
 from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem

@@ -12,7 +12,7 @@ from hoofbeat.benchmarks.rarity_aging import aging_counts, refilter
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.citations import load_citations
 from hoofbeat.corpus.filters.rare import RarityLimits
-from hoofbeat.corpus.vocabularies import load_scheme
+from hoofbeat.corpus.specialties import load_scheme
 from hoofbeat.errors import InputError
 from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings

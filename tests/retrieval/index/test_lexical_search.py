@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hoofbeat.corpus.qrels import read_qrels
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.ranking_measures import evaluate, read_qrels
+from hoofbeat.findings.ranking_measures import evaluate
 from hoofbeat.retrieval.index import lexical_search
 from hoofbeat.retrieval.index.analysis import ENGLISH
 from hoofbeat.retrieval.index.chunking import whole

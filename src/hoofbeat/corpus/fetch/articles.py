@@ -35,7 +35,7 @@ import msgspec
 from lxml import etree
 from msgspec import Struct, field
 
-from hoofbeat.corpus.citations import normalise_id
+from hoofbeat.corpus.citations import column_name, normalise_id
 from hoofbeat.corpus.fetch.client import ArticleSelection, Client, Connection, FetchError, NotAvailableError
 from hoofbeat.corpus.fetch.fetch_folder import (
     FetchedFile,
@@ -46,10 +46,12 @@ from hoofbeat.corpus.fetch.fetch_folder import (
     bring,
     fetch_all,
     open_folder,
+    planning_errors,
 )
 from hoofbeat.corpus.figures import IMAGE_SUFFIXES
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.store.files import read_bytes
 from hoofbeat.text import safe_id
 
 _YEAR = re.compile(r"^(?P<venue>.+?)[.,;]?\s+(?P<year>(?:1[89]|20)\d\d)\b")
@@ -65,7 +67,7 @@ def select_rows(lines: Iterable[str], selection: ArticleSelection) -> Iterator[P
     if "\t" not in head and "," not in head:
         found = (_text_row(line) for line in rows)
     else:
-        names = [_column(name) for name in next(csv.reader([head]))]
+        names = [column_name(name) for name in next(csv.reader([head]))]
         if "accession_id" not in names and "pmcid" not in names:
             raise FetchError(f"not a list of PMC's articles: its columns are {', '.join(names)[:200]}")
         found = (_row(dict(zip(names, cells, strict=False))) for cells in csv.reader(rows))
@@ -267,10 +269,6 @@ def parse_answer(data: bytes) -> etree._Element:
     return root
 
 
-def _column(name: str) -> str:
-    return re.sub(r"[\s-]+", "_", name.strip().lower())
-
-
 Via = Literal["cloud", "packages"]
 SEARCH_PAGE = 1000
 MAX_LISTINGS = 20
@@ -322,14 +320,8 @@ async def _fetch(
     progress: Progress,
 ) -> FetchResult:
     async with Client(connection) as client:
-        try:
+        with planning_errors(folder, "the list of articles could not be had", "the address and the service's status"):
             await _plan(folder, client, selection, via, file_list, progress)
-        except (FetchError, NotAvailableError) as err:
-            raise InputError(
-                f"the list of articles could not be had: {err}",
-                where=str(folder.path),
-                fix="check the address and the service's status; the same command goes on where it was",
-            ) from err
         source = (
             _Packages(folder, client, selection) if via == "packages" else _Cloud(folder, client, selection, images)
         )
@@ -548,14 +540,8 @@ async def _fetch_europe_pmc(
     folder: FetchFolder, selection: ArticleSelection, connection: Connection, progress: Progress
 ) -> FetchResult:
     async with Client(connection) as client:
-        try:
+        with planning_errors(folder, "the search could not be made", "the query and the service's status"):
             await _plan_europe_pmc(folder, client, selection, progress)
-        except (FetchError, NotAvailableError) as err:
-            raise InputError(
-                f"the search could not be made: {err}",
-                where=str(folder.path),
-                fix="check the query and the service's status; the same command goes on where it was",
-            ) from err
 
         async def one(articles: Sequence[PlannedArticle]) -> list[FetchOutcome]:
             (planned,) = articles
@@ -602,3 +588,36 @@ def _articles(page: _Page, selection: ArticleSelection) -> list[PlannedArticle]:
         updated = each.dateOfRevision or ""
         found.append(PlannedArticle(id=id, licence=licence.upper(), updated=updated, retracted=retracted))
     return list({each.id: each for each in found}.values())
+
+
+SOURCES = ("pmc", "pmc-packages", "europe-pmc")
+"""Where articles are fetched from: PMC's cloud service, its packages, Europe PMC."""
+
+
+def fetch_articles(
+    source: str,
+    selection: ArticleSelection,
+    target: Path,
+    connection: Connection,
+    *,
+    images: bool = True,
+    file_list: Path | None = None,
+    refresh: bool = False,
+    progress: Progress = SILENT,
+) -> FetchResult:
+    """Fetch the articles of a selection from one of `SOURCES`; repeat the call to go on after an interruption."""
+    if source == "europe-pmc":
+        return fetch_europe_pmc(selection, target, connection, refresh=refresh, progress=progress)
+    via: Via = "packages" if source == "pmc-packages" else "cloud"
+    return fetch_pmc(
+        selection, target, connection, via=via, images=images, file_list=file_list, refresh=refresh, progress=progress
+    )
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """The names in a file, one per line, without empty lines and those that begin with `#`."""
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as err:
+        raise InputError(f"not a text file: {err}", where=str(path), fix="write one name a line, in UTF-8") from err
+    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))

@@ -28,6 +28,7 @@ from hoofbeat.corpus.fetch.fetch_folder import (
     PlannedArticle,
     fetch_all,
     open_folder,
+    planning_errors,
 )
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
@@ -88,14 +89,8 @@ async def _fetch(
 ) -> FetchResult:
     async with Client(connection) as client:
         if not folder.planned:
-            try:
+            with planning_errors(folder, "the ids could not be converted", "the service's status"):
                 await _plan(folder, client, ids, source, progress)
-            except (FetchError, NotAvailableError) as err:
-                raise InputError(
-                    f"the ids could not be converted: {err}",
-                    where=str(folder.path),
-                    fix="check the service's status; the same command goes on where it was",
-                ) from err
         title = "Look up citations"
         if source == "europe-pmc":
             result = await fetch_all(folder, client, _EuropePmc(client).fetch, progress=progress, title=title)

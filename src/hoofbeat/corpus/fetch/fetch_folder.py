@@ -324,6 +324,16 @@ def _lines(path: Path, kind: type[T]) -> Sequence[T]:
     return records
 
 
+@contextmanager
+def planning_errors(folder: FetchFolder, what: str, look_at: str) -> Iterator[None]:
+    """A service's failure while the plan is made, as an `InputError`."""
+    try:
+        yield
+    except (FetchError, NotAvailableError) as err:
+        fix = f"check {look_at}; the same command goes on where it was"
+        raise InputError(f"{what}: {err}", where=str(folder.path), fix=fix) from err
+
+
 IN_A_ROW = 12
 DAMAGED_TRIES = 3
 Fetch = Callable[[Sequence[PlannedArticle]], Awaitable[Sequence[FetchOutcome]]]

@@ -9,17 +9,9 @@ from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
 FAMILIES = (
-    "CC0",
-    "CC BY",
-    "CC BY-SA",
-    "CC BY-ND",
-    "CC BY-NC",
-    "CC BY-NC-SA",
-    "CC BY-NC-ND",
-    "public domain",
-    "Apache-2.0",
+    "CC0", "CC BY", "CC BY-SA", "CC BY-ND", "CC BY-NC", "CC BY-NC-SA", "CC BY-NC-ND", "public domain", "Apache-2.0",
     "unknown",
-)
+)  # fmt: skip
 
 _ADDRESS = re.compile(r"creativecommons\.org/(?:licen[sc]es/(by(?:-(?:nc|nd|sa))*)|publicdomain/(zero|mark))", re.I)
 _CC_CODE = re.compile(r"\bcc[\s_-]*(by(?:[\s_-]*(?:nc|nd|sa)\b)*)(?![a-z])", re.IGNORECASE)

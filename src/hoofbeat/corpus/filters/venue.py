@@ -61,11 +61,6 @@ class Venues:
         return self._known[name]
 
 
-def same_journal(one: str, other: str) -> bool:
-    """Whether two names are names of one journal."""
-    return _same(_words(one), _words(other))
-
-
 @cache
 def paper_venues() -> Venues:
     """Table 16 of OGCaReBench as printed, each with a flag for those that are not medical."""

@@ -26,98 +26,32 @@ _HEADING = re.compile(r"h([1-6])")
 _LABEL = re.compile(r"((?:Figure|Fig\.?|Table)\s*\w{1,6})\s*[.:–—-]\s+", re.IGNORECASE)
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _YEAR = re.compile(r"\b(1[89]\d\d|20\d\d)\b")
-_DROPPED = frozenset(
-    {
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "nav",
-        "form",
-        "button",
-        "select",
-        "input",
-        "textarea",
-        "option",
-        "svg",
-        "canvas",
-        "iframe",
-        "object",
-        "embed",
-        "video",
-        "audio",
-        "map",
-        "dialog",
-        "menu",
-        "head",
-        "link",
-        "meta",
-    }
-)
+_DROPPED = frozenset({
+    "script", "style", "noscript", "template", "nav", "form", "button", "select", "input", "textarea", "option",
+    "svg", "canvas", "iframe", "object", "embed", "video", "audio", "map", "dialog", "menu", "head", "link", "meta",
+})  # fmt: skip
 _PAGE_PARTS = frozenset({"header", "footer", "aside"})
 _DROPPED_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "dialog", "alert", "menu", "toolbar"})
 _DROPPED_CLASSES = frozenset(
     {"breadcrumb", "breadcrumbs", "skip-link", "skip-to-content", "cookie-banner", "sr-only", "visually-hidden"}
 )
-_BLOCKS = frozenset(
-    {
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "center",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figure",
-        "figcaption",
-        "footer",
-        "header",
-        "hgroup",
-        "html",
-        "li",
-        "main",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-        "caption",
-        "hr",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-    }
-)
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "div", "dl", "dt", "fieldset",
+    "figure", "figcaption", "footer", "header", "hgroup", "html", "li", "main", "ol", "p", "pre", "section",
+    "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "caption", "hr", "h1", "h2", "h3", "h4",
+    "h5", "h6",
+})  # fmt: skip
 _META = {
-    "citation_title": "title",
-    "og:title": "title",
-    "citation_journal_title": "journal",
-    "citation_doi": "doi",
-    "citation_pmid": "pmid",
-    "citation_publication_date": "date",
-    "citation_date": "date",
-    "article:published_time": "date",
-    "dc.date": "date",
-    "dcterms.issued": "date",
-    "og:site_name": "institution",
-    "citation_publisher": "institution",
-    "dc.publisher": "institution",
+    name: field
+    for field, names in {
+        "title": "citation_title og:title",
+        "journal": "citation_journal_title",
+        "doi": "citation_doi",
+        "pmid": "citation_pmid",
+        "date": "citation_publication_date citation_date article:published_time dc.date dcterms.issued",
+        "institution": "og:site_name citation_publisher dc.publisher",
+    }.items()
+    for name in names.split()
 }
 
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from hoofbeat.corpus.parsers.prose import TextBuilder, joined_label, role_of
+from hoofbeat.corpus.parsers.prose import TextBuilder, joined_label
+from hoofbeat.corpus.roles import role_of
 from hoofbeat.text import squeeze
 
 MAX_SPAN = 50

@@ -45,7 +45,8 @@ from hoofbeat.corpus.parsers.pdf_lines import (
     turned,
     without_running_heads,
 )
-from hoofbeat.corpus.parsers.prose import FrontMatter, TextBuilder, assemble, role_of, side_file
+from hoofbeat.corpus.parsers.prose import FrontMatter, TextBuilder, assemble, side_file
+from hoofbeat.corpus.roles import role_of
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.text import safe_id, squeeze

@@ -30,12 +30,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Document, DocumentTable, Facets, Figure, Section
 from hoofbeat.text import safe_id, squeeze
 
-__all__ = [
-    "TextBuilder",
-    "joined_label",
-    "role_of",
-]
-
 BLANK_LINE = "\n\n"
 
 
@@ -78,15 +72,7 @@ class TextBuilder:
         first = section.body == section.end and (section.heading == "" or section.body < start)
         body = start if first else section.body
         begin = start if first and not section.heading else section.start
-        self._open = Section(
-            heading=section.heading,
-            level=section.level,
-            start=begin,
-            body=body,
-            end=end,
-            role=section.role,
-            page=section.page,
-        )
+        self._open = msgspec.structs.replace(section, start=begin, body=body, end=end)
         return start, end
 
     def figure(
@@ -159,18 +145,9 @@ _TABLE = re.compile(r"((?i:table)\s{0,3}(?:S?\d{1,3}[A-Za-z]?|[IVX]{1,4})(?![A-Z
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?\s+(?=[^\W\d_])")
 _ADDRESS = re.compile(r"https?://|www\.|@|\borcid\b|\bdoi\b|=", re.IGNORECASE)
 _LABELLED = re.compile(r":\s*\S")
-_MAIN = frozenset(
-    {
-        Role.ABSTRACT,
-        Role.INTRODUCTION,
-        Role.CASE,
-        Role.METHODS,
-        Role.RESULTS,
-        Role.DISCUSSION,
-        Role.CONCLUSION,
-        Role.BACK,
-    }
-)
+_MAIN = frozenset({
+    Role.ABSTRACT, Role.INTRODUCTION, Role.CASE, Role.METHODS, Role.RESULTS, Role.DISCUSSION, Role.CONCLUSION, Role.BACK
+})  # fmt: skip
 _ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])[ \t]+(.*)$")
 _OPENING, _CLOSING = "([{", ")]}"
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
-from hoofbeat.corpus.reader import Refusal, member_of, refusal
+from hoofbeat.corpus.reader import DocumentEntry, Refusal, member_of, refusal
 from hoofbeat.errors import HostileInputError, InputError
+from hoofbeat.records import Document
 from hoofbeat.store.files import MAX_LINE_BYTES, lines, open_stream, text_of
 
 ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
@@ -48,13 +49,19 @@ def read_rows(path: Path, max_length: int = MAX_LINE_BYTES) -> Iterator[tuple[in
         elif suffix in {".csv", ".tsv"}:
             yield from _separated(lines(stream, max_length), "\t" if suffix == ".tsv" else ",")
         else:
-            yield from _json_lines(lines(stream, max_length))
+            yield from ((number, _json_row(line, number)) for number, line in lines(stream, max_length) if line.strip())
 
 
-def _json_lines(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Row | Refusal]]:
-    for number, line in numbered:
-        if not line.isspace():
-            yield number, _json_row(line, number)
+def row_documents(path: Path, document_of: Callable[[Row], Document]) -> Iterator[DocumentEntry | Refusal]:
+    """Each row of a table as a document; a row that can't be one is refused, and the others go on."""
+    for number, row in read_rows(path):
+        if isinstance(row, Refusal):
+            yield row
+            continue
+        try:
+            yield DocumentEntry(document=document_of(row), member=member_of(number))
+        except InputError as err:
+            yield refusal(member_of(number), err)
 
 
 def _json_row(line: bytes, number: int) -> Row | Refusal:
@@ -98,7 +105,10 @@ def _array(stream: IO[bytes]) -> Iterator[tuple[int, Row | Refusal]]:
             if problem:
                 raise InputError(f"not readable JSON: object {number + 1}: {problem}", fix="correct the file")
             number += 1
-            yield number, _row_or_refusal(value, number)
+            try:
+                yield number, _object(value)
+            except InputError as err:
+                yield number, refusal(member_of(number), err)
             place = end
             continue
         text, place = text[place:], 0
@@ -106,13 +116,6 @@ def _array(stream: IO[bytes]) -> Iterator[tuple[int, Row | Refusal]]:
             raise InputError(f"not readable JSON: object {number + 1}: it has no end", fix="correct the file")
         more, ended = _more(stream, max(STEP, len(text)), first=False)
         text += more
-
-
-def _row_or_refusal(value: object, number: int) -> Row | Refusal:
-    try:
-        return _object(value)
-    except InputError as err:
-        return refusal(member_of(number), err)
 
 
 def _more(stream: IO[bytes], size: int, *, first: bool) -> tuple[str, bool]:

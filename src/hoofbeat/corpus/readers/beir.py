@@ -12,15 +12,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.corpus.parsers.prose import TextBuilder, lay_out_prose
-from hoofbeat.corpus.parsers.rows import Row, read_rows
+from hoofbeat.corpus.parsers.rows import Row, read_rows, row_documents
 from hoofbeat.corpus.qrels import Judgments, read_qrels, write_qrels
-from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
+from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets, Question
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.text import safe_id, squeeze
-
-__all__ = ["READER", "JudgedQuestions", "Judgments", "passage_document", "read_beir", "read_corpus", "write_beir"]
 
 _MAIN, _QUERIES = "corpus.jsonl", "queries.jsonl"
 _R2MED_QUERIES = "query.jsonl"
@@ -59,14 +57,7 @@ class JudgedQuestions(Struct, frozen=True, kw_only=True):
 
 def read_corpus(path: Path) -> Iterator[DocumentEntry | Refusal]:
     """The documents of a `corpus.jsonl`, BEIR's (`_id`, `title`, `text`, `metadata`) or R2MED's (`id`, `text`)."""
-    for number, row in read_rows(path):
-        if isinstance(row, Refusal):
-            yield row
-            continue
-        try:
-            yield DocumentEntry(document=passage_document(row), member=member_of(number))
-        except InputError as err:
-            yield refusal(member_of(number), err)
+    return row_documents(path, passage_document)
 
 
 def passage_document(row: Row) -> Document:
@@ -142,8 +133,7 @@ def question_of(row: Row, id: str, grades: Mapping[str, int], number: int) -> Qu
     facets: Facets = {
         name: value
         for name, value in others.items()
-        if name not in skipped
-        and ((isinstance(value, str) and value.strip()) or (isinstance(value, list) and _all_words(value)))
+        if name not in skipped and (value.strip() if isinstance(value, str) else _all_words(value))
     }
     answer = row.get("answer")
     return Question(
@@ -155,8 +145,8 @@ def question_of(row: Row, id: str, grades: Mapping[str, int], number: int) -> Qu
     )
 
 
-def _all_words(values: list[object]) -> bool:
-    return bool(values) and all(isinstance(value, str) for value in values)
+def _all_words(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
 
 
 def write_beir(

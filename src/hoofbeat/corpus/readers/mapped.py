@@ -33,16 +33,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "id": ("id", "_id", "pmcid", "doc_id", "docid", "document_id", "uid", "pmid", "doi", "article_id", "passage_id"),
     "title": ("title", "name", "headline", "question"),
     "text": (
-        "text",
-        "full_text",
-        "fulltext",
-        "body",
-        "content",
-        "contents",
-        "answer",
-        "passage",
-        "document",
-        "abstract",
+        "text", "full_text", "fulltext", "body", "content", "contents", "answer", "passage", "document", "abstract",
     ),
     "sections": ("sections",),
     "kind": ("kind",),
@@ -52,7 +43,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "facets.date": ("date", "released", "published", "publication_date", "pub_date"),
     "facets.year": ("year", "publication_year", "pub_year"),
     "facets.journal": ("journal", "venue"),
-}
+}  # fmt: skip
 _NO_TEXT = "no field to take the text from"
 _YEAR = re.compile(r"\b(1[89]\d\d|20\d\d)\b")
 # How the National Guideline Clearinghouse writes developers: name, dash, kind of organisation, one after the other.

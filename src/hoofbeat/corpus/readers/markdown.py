@@ -9,8 +9,9 @@ import html
 import re
 from collections.abc import Iterator
 
-from hoofbeat.corpus.parsers.prose import TextBuilder, assemble, is_item, list_items, role_of, split_front_matter
+from hoofbeat.corpus.parsers.prose import TextBuilder, assemble, is_item, list_items, split_front_matter
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
+from hoofbeat.corpus.roles import role_of
 from hoofbeat.records import Document
 from hoofbeat.text import squeeze
 

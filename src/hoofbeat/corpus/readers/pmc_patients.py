@@ -11,11 +11,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import Struct
-
 from hoofbeat.corpus.parsers.prose import TextBuilder, lay_out_prose
-from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, first_row, read_rows, table_suffix
-from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
+from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, first_row, row_documents, table_suffix
+from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import safe_id, squeeze
@@ -26,14 +24,6 @@ FIELDS = frozenset({"patient_uid", "patient", "PMID"})
 _YEARS = {"year": 1.0, "month": 1 / 12, "week": 7 / 365.25, "day": 1 / 365.25, "hour": 1 / 8766}
 _AGE = re.compile(r"[\[(]\s*(\d+(?:\.\d+)?)\s*,\s*['\"](year|month|week|day|hour)s?['\"]\s*[\])]")
 _GRADE = re.compile(r"['\"]([\w-]{1,40})['\"]\s*:\s*(\d)")
-
-
-class PatientRelations(Struct, frozen=True, kw_only=True):
-    """One patient's relations: patients like it and articles about it, each with its grade (2 closer than 1)."""
-
-    patient: str
-    similar: dict[str, int]
-    articles: dict[str, int]
 
 
 class _PmcPatients(Reader):
@@ -55,7 +45,7 @@ class _PmcPatients(Reader):
         return table_suffix(path) != ".json" or _is_named_so(path)
 
     def read(self, source: SourceFile) -> Iterator[DocumentEntry | Refusal]:
-        return read_pmc_patients(source.path)
+        return row_documents(source.path, _document)
 
 
 READER = _PmcPatients()
@@ -63,29 +53,6 @@ READER = _PmcPatients()
 
 def _is_named_so(path: Path) -> bool:
     return path.name.lower().startswith(_NAME)
-
-
-def read_pmc_patients(path: Path) -> Iterator[DocumentEntry | Refusal]:
-    """Every patient summary as a document."""
-    for number, row in read_rows(path):
-        if isinstance(row, Refusal):
-            yield row
-            continue
-        try:
-            yield DocumentEntry(document=_document(row), member=member_of(number))
-        except InputError as err:
-            yield refusal(member_of(number), err)
-
-
-def read_relations(path: Path) -> Iterator[PatientRelations]:
-    """The relations of every patient, for retrieval of patients and of articles; bad rows are left out."""
-    for _, row in read_rows(path):
-        if not isinstance(row, Refusal) and row.get("patient_uid"):
-            yield PatientRelations(
-                patient=safe_id(str(row["patient_uid"])),
-                similar={safe_id(id): grade for id, grade in _grades(row.get("similar_patients")).items()},
-                articles=_grades(row.get("relevant_articles")),
-            )
 
 
 def _document(row: Row) -> Document:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies import Vocabulary
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.recipes.guards.diagnosis_names import begins_with_genus, same
 
 __all__ = [

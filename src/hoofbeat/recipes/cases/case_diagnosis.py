@@ -15,8 +15,8 @@ from typing import Any
 
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.roles import CASE_ROLES, Role
-from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_words
-from hoofbeat.corpus.vocabularies.terms import content_forms, is_candidate, tokens, word_lists
+from hoofbeat.corpus.terms import content_forms, find_abbreviations, is_candidate, tokens, word_lists
+from hoofbeat.corpus.vocabulary import Vocabulary, find_words
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, same, unfit
 from hoofbeat.recipes.cases.redaction import find_made, is_old, is_provisional, is_suspected, last_said_made, redact

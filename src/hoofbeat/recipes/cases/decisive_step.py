@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise, takewhile
 
 from hoofbeat.corpus.roles import case_spans
-from hoofbeat.corpus.vocabularies.terms import term_form
+from hoofbeat.corpus.terms import term_form
 from hoofbeat.recipes.cases.distraction import giving_away, telling_words
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.recipe_items import ItemRejection

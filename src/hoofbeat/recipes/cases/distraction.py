@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies.terms import term_form
+from hoofbeat.corpus.terms import term_form
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.text_checks import numbers, sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem

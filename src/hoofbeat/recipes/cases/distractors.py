@@ -23,7 +23,8 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies import Term, Vocabulary
+from hoofbeat.corpus.terms import Term
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.models.encoder import Encoder
 from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
 from hoofbeat.progress import SILENT, Progress

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies import Vocabulary
-from hoofbeat.corpus.vocabularies.terms import content_forms
+from hoofbeat.corpus.terms import content_forms
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, same, unfit
 from hoofbeat.recipes.context import RecipeContext

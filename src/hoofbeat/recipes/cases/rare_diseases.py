@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 
-from hoofbeat.corpus.vocabularies import Match, Vocabulary
-from hoofbeat.corpus.vocabularies.terms import content_forms, phrase_key
-from hoofbeat.corpus.vocabularies.vocabulary import find_source
+from hoofbeat.corpus.terms import Match, content_forms, phrase_key
+from hoofbeat.corpus.vocabulary import Vocabulary, find_source
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import RecipeItem

@@ -21,8 +21,8 @@ import msgspec
 from msgspec import Struct
 from rapidfuzz.distance import DamerauLevenshtein
 
-from hoofbeat.corpus.vocabularies import Vocabulary
-from hoofbeat.corpus.vocabularies.terms import COMMA, is_candidate, tokens, well_known_abbreviations
+from hoofbeat.corpus.terms import COMMA, is_candidate, tokens, well_known_abbreviations
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.recipes.guards.leak_words import forms_of, is_disease, worth
 from hoofbeat.recipes.wordlists import word_data
 

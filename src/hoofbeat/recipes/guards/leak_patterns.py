@@ -13,8 +13,8 @@ from functools import cache, lru_cache
 
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies import Vocabulary
-from hoofbeat.corpus.vocabularies.terms import is_short_form, phrase_key, tokens, well_known_abbreviations
+from hoofbeat.corpus.terms import is_short_form, phrase_key, tokens, well_known_abbreviations
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.recipes.guards.leak_words import forms_of, lists, stem_of, worth
 from hoofbeat.recipes.wordlists import word_data
 

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from rapidfuzz.distance import OSA
 
-from hoofbeat.corpus.vocabularies.terms import BREAK, COMMA, term_form, tokens, word_lists
+from hoofbeat.corpus.terms import BREAK, COMMA, term_form, tokens, word_lists
 from hoofbeat.recipes.wordlists import word_data
 
 Worth = Literal["little", "modifier", "site", "class", "disease", "qualifier", "special"]

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, vocabulary_names
-from hoofbeat.corpus.vocabularies.terms import phrase_key, term_form
+from hoofbeat.corpus.terms import find_abbreviations, phrase_key, term_form
+from hoofbeat.corpus.vocabulary import Vocabulary, vocabulary_names
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.leak_patterns import LeakPattern, LeakPatterns, operation_endings, signs_of

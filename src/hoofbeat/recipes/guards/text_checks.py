@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.filters.language import detect_language
-from hoofbeat.corpus.vocabularies.terms import word_lists
+from hoofbeat.corpus.terms import word_lists
 from hoofbeat.prompts import Prompt
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem

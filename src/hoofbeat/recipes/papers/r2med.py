@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.corpus.vocabularies.terms import content_forms
+from hoofbeat.corpus.terms import content_forms
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.case_diagnosis import FLAGGED, name_diagnosis
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table

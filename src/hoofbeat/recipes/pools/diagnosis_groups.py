@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from hoofbeat.corpus.vocabularies import Vocabulary
-from hoofbeat.corpus.vocabularies.terms import content_forms, tokens
+from hoofbeat.corpus.terms import content_forms, tokens
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.diagnosis_names import excludes, same
 from hoofbeat.recipes.pools.pool_sources import PieceCollection

@@ -18,8 +18,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies import find_words
-from hoofbeat.corpus.vocabularies.terms import term_form, tokens, word_lists
+from hoofbeat.corpus.terms import term_form, tokens, word_lists
+from hoofbeat.corpus.vocabulary import find_words
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext

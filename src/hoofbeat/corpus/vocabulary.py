@@ -29,7 +29,7 @@ import msgspec
 from lxml import etree
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies.terms import (
+from hoofbeat.corpus.terms import (
     BREAK,
     COMMA,
     Match,
@@ -114,7 +114,8 @@ class Vocabulary:
             entries += self._other_names.get(key, ())
         entries += [(number, "abbreviation") for number in self._abbreviations.get(whole, ())]
         if not entries and (long := well_known_abbreviations().get(whole)) and long != whole:
-            return [_moved(match, start, whole) for match in self.lookup(long)]
+            here = {"start": start, "end": start + len(whole), "text": whole, "via": "abbreviation"}
+            return [msgspec.structs.replace(match, **here) for match in self.lookup(long)]
         kept: dict[int, Via] = {}
         for number, via in entries:
             kept.setdefault(number, via)
@@ -256,18 +257,6 @@ def _lookup_keys(text: str) -> list[str]:
     if 1 < len(parts) <= 4:
         keys += [phrase_key(" ".join(reversed(parts))), phrase_key(" ".join(parts))]
     return [key for key in dict.fromkeys(keys) if key and key != COMMA]
-
-
-def _moved(match: Match, start: int, text: str) -> Match:
-    return Match(
-        code=match.code,
-        name=match.name,
-        start=start,
-        end=start + len(text),
-        text=text,
-        via="abbreviation",
-        codes=match.codes,
-    )
 
 
 def _holds_together(forms: Sequence[str], at: int, length: int) -> bool:
@@ -531,7 +520,7 @@ def _fingerprint(digest: str) -> str:
     package = resources.files("hoofbeat.corpus")
     whole = hashlib.sha256(digest.encode())
     for part in _COMPILERS:
-        whole.update((package / "vocabularies" / part).read_bytes())
+        whole.update((package / part).read_bytes())
     whole.update((package / "data" / "words.toml").read_bytes())
     return whole.hexdigest()[:24]
 

@@ -20,8 +20,8 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.vocabularies.terms import Term, phrase_key, term_form, tokens
-from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary
+from hoofbeat.corpus.terms import Term, phrase_key, term_form, tokens
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.models import ChatRequest, Model
@@ -194,17 +194,7 @@ def gather(document: Document, vocabulary: Vocabulary | None = None) -> list[Fie
     for kind, items in grouped.items():
         total = sum(item.points for item in items)
         scale = _WEIGHTS.get(kind, _OTHER_WEIGHT) / (total + 4.0)
-        found += [
-            FieldEvidence(
-                field=item.field,
-                place=kind,
-                text=item.text,
-                start=item.start,
-                end=item.end,
-                points=item.points * scale,
-            )
-            for item in items
-        ]
+        found += [msgspec.structs.replace(item, points=item.points * scale) for item in items]
     return found + list(_child(document))
 
 
