@@ -137,9 +137,12 @@ class BatchPending(HoofbeatError):
     def together(pending: Sequence[BatchPending], *, step: str = "") -> BatchPending:
         """Several as one, for a command that writes all requests of a round before it stops.
 
-        The folder is that of the first; files of other folders are named with theirs.
+        The folder is that of the first; files of other folders are named with theirs. A step that only waits for what
+        another has just written adds nothing.
         """
         first = pending[0]
+        new = {(each.folder, name) for each in pending if each.written for name in each.files}
+        waits = [each for each in pending if each.written or not new.issuperset((each.folder, n) for n in each.files)]
         files = [
             name if each.folder == first.folder else f"{each.folder}/{name}" for each in pending for name in each.files
         ]
@@ -147,7 +150,7 @@ class BatchPending(HoofbeatError):
             folder=first.folder,
             files=list(dict.fromkeys(files)),
             written=sum(each.written for each in pending),
-            waiting=sum(each.waiting for each in pending),
+            waiting=sum(each.waiting for each in waits),
             round=max(each.round for each in pending),
             step=step or ", ".join(dict.fromkeys(each.step for each in pending if each.step)),
             notes=list(dict.fromkeys(note for each in pending for note in each.notes)),

@@ -128,6 +128,11 @@ def test_judges_that_answered_are_named(tmp_path: Path, ledger: Ledger) -> None:
 def test_batches_of_all_judges_are_written_in_one_round(tmp_path: Path, ledger: Ledger) -> None:
     folder = a_run(tmp_path / "run", [said(f"Advice {n}.", sample=n) for n in range(5)])
     judges = tuple(load_model(f"batch:{tmp_path / name}#{name}", ledger=ledger) for name in ("one", "two"))
+    probing = JudgingJob(aspects=("equivalence",), judges=judges, probes=("order",), probe_size=2)
+    with pytest.raises(BatchPending, match="14 requests were written"):
+        judge_folder(folder, probing, tmp_path / "judged")
+    for name in ("one", "two"):
+        (tmp_path / name / "requests-001.jsonl").unlink()
     job = JudgingJob(aspects=("equivalence",), judges=judges)
     with pytest.raises(BatchPending, match="10 requests were written"):
         judge_folder(folder, job, tmp_path / "judged")

@@ -186,7 +186,7 @@ def _tell_pending(as_json: bool, pending: BatchPending) -> int:
     else:
         click.echo(f"batch: {for_terminal(pending.folder)} ({for_terminal(pending.what)})")
     for note in pending.notes:
-        click.echo(for_terminal(f"{note}; their requests are asked again"), err=True)
+        click.echo(for_terminal(note), err=True)
     if "so_far" in pending.details:
         click.echo(f"so far: {for_terminal(str(pending.details['so_far']))} (funnel, rejections, failures)", err=True)
     click.echo(f"next: {for_terminal(pending.fix or '')}", err=True)

@@ -59,14 +59,22 @@ def probe_judge(
     *,
     progress: Progress = SILENT,
 ) -> list[Probe]:
-    """Probe one judge on these answers, which must be such that it can judge them."""
+    """Probe one judge on these answers, which must be such that it can judge them.
 
-    async def work(item: tuple[str, Answer]) -> Probe:
-        probe, answer = item
+    Every call is an item of its own: a batch folder then takes both calls of a probe in one round.
+    """
+
+    async def vote(request: ChatRequest) -> Vote:
+        return await cast_vote(model, EQUIVALENCE, JudgeRequest(request=request))
+
+    items = [(probe, answer) for probe in probes for answer in answers]
+    asked: list[ChatRequest] = []
+    for probe, answer in items:
         question = questions[answer.question]
-        before = await cast_vote(model, EQUIVALENCE, JudgeRequest(request=EQUIVALENCE.request(question, answer, None)))
-        after = await cast_vote(model, EQUIVALENCE, JudgeRequest(request=probe_request(probe, question, answer)))
-        return Probe(
+        asked += [EQUIVALENCE.request(question, answer, None), probe_request(probe, question, answer)]
+    votes = model.run(asked, vote, title="probing the judge", progress=progress)
+    return [
+        Probe(
             probe=probe,
             judge=model.spec,
             question=answer.question,
@@ -78,9 +86,8 @@ def probe_judge(
             words=len(answer.text.split()),
             failure=_failure(before, after),
         )
-
-    items = [(probe, answer) for probe in probes for answer in answers]
-    return model.run(items, work, title="probing the judge", progress=progress)
+        for (probe, answer), before, after in zip(items, votes[::2], votes[1::2], strict=True)
+    ]
 
 
 def _failure(*votes: Vote) -> str:
