@@ -178,7 +178,8 @@ def exam_questions(tmp_path: Path) -> tuple[Corpus, Path]:
     ), file
 
 
-def built_task(tmp_path: Path, task: str, says: Any = by_rule, **more: Any) -> tuple[Artefact, Corpus]:
+def task_inputs(tmp_path: Path, task: str, **more: Any) -> tuple[Corpus, R2medSettings]:
+    """The corpus of a task and its settings."""
     settings: dict[str, Any] = {"task": task, "retrievers": ("bm25",), **more}
     if task == "invented":
         corpus, settings["task"], settings["min_words"] = invented_reports(tmp_path), "clinical-case", 30
@@ -190,7 +191,12 @@ def built_task(tmp_path: Path, task: str, says: Any = by_rule, **more: Any) -> t
     else:
         corpus, questions = exam_questions(tmp_path)
         settings["questions"] = str(questions)
-    return build(tmp_path, RECIPE, corpus, R2medSettings(**settings), says, encoder=Words), corpus
+    return corpus, R2medSettings(**settings)
+
+
+def built_task(tmp_path: Path, task: str, says: Any = by_rule, **more: Any) -> tuple[Artefact, Corpus]:
+    corpus, settings = task_inputs(tmp_path, task, **more)
+    return build(tmp_path, RECIPE, corpus, settings, says, encoder=Words), corpus
 
 
 # What every task must hold

@@ -197,11 +197,9 @@ def test_the_models_cut_wins_over_word_lists_and_one_like_fellow_is_enough(tmp_p
     settings = R2medSettings(retrievers=("bm25",), min_words=30)
     artefact = build(tmp_path, RECIPE, imported(tmp_path, rows), settings, says, encoder=Words)
     questions = Benchmark(artefact).questions
-    assert len(questions) >= 2
+    assert questions
     for question in questions:
-        assert question.text.endswith(
-            "A chest film was consistent with pulmonary edema and the bilirubin was 29 mg/dL."
-        )
+        assert question.text.endswith("consistent with pulmonary edema and the bilirubin was 29 mg/dL.")
         assert "diagnosed with hypertension" in question.text
     cuts = [row["words"] for row in read_tsv(artefact.file("cuts.tsv"))]
     assert any("leptospiral doses" in words for words in cuts)  # what is cut is listed

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from hoofbeat.recipes.build_plan import BuildPlan
 from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep
 from hoofbeat.records import Document
-from tests.recipes.papers.r2med_case import by_rule
+from tests.recipes.papers.r2med_case import Words, by_rule, task_inputs
 from tests.recipes.support import Script, a_context
 
 
@@ -99,3 +100,16 @@ def test_whether_a_denied_diagnosis_leaks_is_a_parameter(tmp_path: Path, negated
     with a_context(tmp_path, [document], R2medSettings(), by_rule) as context:
         (outcome,) = _step("leak check", task="clinical-case", leak_negated=negated).run([item], context)
     assert isinstance(outcome, RecipeItem) == kept
+
+
+@pytest.mark.parametrize(
+    ("task", "step"), [("invented", "diagnosis"), ("qa-reference", "reasoning"), ("clinical-evidence", "task type")]
+)
+def test_every_task_can_be_estimated_with_a_bound(tmp_path: Path, task: str, step: str) -> None:
+    corpus, settings = task_inputs(tmp_path, task)
+    with a_context(tmp_path, corpus, settings, by_rule, encoder=Words, estimating=True) as context:
+        found = BuildPlan(recipe=RECIPE, context=context, models=()).estimate()
+    assert found.estimate.calls > 0
+    assert f"the step “{step}”" in found.note
+    assert "at most" in found.note
+    assert "no set number" not in found.note
