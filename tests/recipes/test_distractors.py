@@ -12,10 +12,15 @@ from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
 from hoofbeat.recipes.cases.distractors import (
     NO_DIAGNOSES,
     Neighbour,
+    Patient,
     choose_distractors,
     code_descriptions,
     distractor_step,
+    find_candidates,
+    fits_patient,
     nearest_codes,
+    patient_of,
+    plain_description,
     similarity_summary,
 )
 from hoofbeat.recipes.context import RecipeSettings
@@ -166,3 +171,64 @@ def test_quartiles_and_histogram_of_known_numbers() -> None:
     assert quartiles["1"] == {"min": 0.99, "q1": 0.99, "median": 0.99, "q3": 0.99, "max": 0.99}
     assert quartiles["distractors"]["median"] == pytest.approx(0.5)
     assert histogram["distractors"][0] == histogram["distractors"][10] == histogram["distractors"][-1] == 1
+
+
+# Candidates, by text search and the tree of codes
+
+
+def test_descriptions_lose_coding_words_and_leftover_groups_are_none() -> None:
+    assert plain_description("Zygomycosis, unspecified") == "Zygomycosis"
+    assert plain_description("Burn of unspecified degree of foot, initial encounter").startswith("Burn of degree")
+    assert plain_description("Open wound of hand, sequela") == "Open wound of hand"
+    assert plain_description("Viral infection of unspecified site") == "Viral infection"
+    assert plain_description("Myasthenia gravis without (acute) exacerbation") == "Myasthenia gravis"
+    for rest in ("Other specified myoneural disorders", "Disorders of sclera", "Personal history of gout"):
+        assert plain_description(rest) == ""
+
+
+@pytest.mark.parametrize(
+    ("case", "patient"),
+    [
+        ("A 60-year-old man had a cough; his daughter is well.", Patient("male", 60)),
+        ("A 3-month-old girl was brought by her father.", Patient("female", 0.25)),
+        ("A woman, 31 years of age, at 20 weeks of gestation", Patient("female", 31, pregnant=True)),
+        ("The patient had a cough.", Patient()),
+    ],
+)
+def test_sex_age_and_pregnancy_are_read_from_a_case(case: str, patient: Patient) -> None:
+    assert patient_of(case) == patient
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "patient", "fits"),
+    [
+        ("N44.0", "Torsion of testis", Patient("female", 30), False),
+        ("N80", "Endometriosis", Patient("male", 30), False),
+        ("N80", "Endometriosis", Patient("", 30), True),
+        ("O00", "Ectopic pregnancy", Patient("female", 30), False),
+        ("O00", "Ectopic pregnancy", Patient("female", 30, pregnant=True), True),
+        ("P78.83", "Newborn esophageal reflux", Patient("male", 50), False),
+        ("M08", "Juvenile arthritis", Patient("male", 50), False),
+        ("H25", "Age-related cataract", Patient("male", 20), False),
+        ("B44", "Aspergillosis", Patient("male", 50), True),
+    ],
+)
+def test_candidates_fit_sex_and_age(code: str, text: str, patient: Patient, fits: bool) -> None:
+    assert fits_patient(code, text, patient) is fits
+
+
+def test_candidates_are_other_diseases_near_to_the_diagnosis() -> None:
+    icd, rare = load_vocabulary("icd10cm"), load_vocabulary("rare-diseases")
+
+    def near(diagnosis: str, report: str = "") -> list[str]:
+        found = find_candidates(
+            diagnosis, Patient("male", 50), icd, count=16, report=report, guards=[icd, rare], leave_out=NO_DIAGNOSES
+        )
+        return [each.text for each in found]
+
+    mucor = near("Mucormycosis", "We thought of sarcoidosis and of granulomatosis with polyangiitis.")
+    assert {"Aspergillosis", "Candidiasis", "Sarcoidosis"} <= set(mucor)
+    assert not [text for text in mucor if "ucormyc" in text or "ygomyc" in text]  # the parent is no other disease
+    assert not [text for text in near("Aeromonas septic shock") if text in ("Septic shock", "Shock")]
+    assert not [text for text in near("Myasthenia gravis") if text.startswith("Myasthenia gravis")]
+    assert near("Qwertyosis") == []

@@ -52,6 +52,7 @@ from hoofbeat.store.tables import read_tsv
 _RANK: Mapping[Via, int] = {"name": 0, "synonym": 1, "family": 2, "abbreviation": 3, "code": 4}
 Wording = tuple[int, Via]
 _MAX_DROPPED = 2
+_FREQUENT = 0.005  # of all wordings: a word that more of them have is none to search by
 _MAX_DEFINED = 1000  # a text that defines more is no prose, and would take time with its square
 
 
@@ -165,10 +166,15 @@ class Vocabulary:
         return found
 
     def search(self, text: str, count: int) -> list[Term]:
-        """The terms that share most of their words with a text, rare words counting most; the best first."""
+        """The terms that share most of their words with a text, rare words counting most; the best first.
+
+        Words that very many terms have ("syndrome", "acute") find nothing alone.
+        """
         scores: dict[int, float] = {}
         for word in dict.fromkeys(content_forms(text)):
             keys = self._keys_by_word.get(word, ())
+            if len(keys) > _FREQUENT * len(self._keys):
+                continue
             weight = math.log(1 + len(self._keys) / (1 + len(keys)))
             for key in keys:
                 scores[key] = scores.get(key, 0.0) + weight

@@ -356,11 +356,13 @@ def cut_giveaway(name: str, *, min_match: float) -> RecipeStep:
 
 
 def told(document: Document, room: int) -> str:
-    """A report as far as a diagnosis can be told in it: all but the introduction and back matter.
+    """A report as far as a diagnosis can be told in it: all but back matter.
 
-    Where that is more than so many bytes, abstract, case and conclusion; all of it where no section is known.
+    Where that is more than so many bytes, without the introduction, or abstract, case and conclusion alone; all of it
+    where no section is known.
     """
     for parts in (
+        [s for s in document.sections if s.role != Role.BACK],
         [s for s in document.sections if s.role not in _UNTOLD],
         [s for s in document.sections if s.role in _TELLS],
     ):

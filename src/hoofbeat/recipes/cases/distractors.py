@@ -1,7 +1,7 @@
 """Distractors from ICD-10-CM: descriptions near to a diagnosis that are not the diagnosis.
 
-`candidate_step` finds candidates by text search and in the tree of codes: the neighbours of the diagnosis's own code,
-and descriptions that share its words. They lose coding words ("unspecified", "initial encounter", "sequela"); what
+`candidate_step` finds candidates by text search and in the tree of codes: diseases that the report names, the
+neighbours of the diagnosis's own code, and descriptions that share its words. They lose coding words ("unspecified", "initial encounter", "sequela"); what
 names the diagnosis, a wider or narrower form of it, another sex or age, or nothing that can be an option is left out
 (`distractors.toml`). A model then chooses among them (`option_choice`). Nothing has to be encoded.
 
@@ -15,6 +15,7 @@ name.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import zip_longest
@@ -44,6 +45,8 @@ _BINS = 20
 _OPENING = 1500
 _IN_A_YEAR = {"month": 12, "week": 52, "day": 365}
 _SEARCHED = 120
+_MENTIONED = 40
+_SHORTEST = 6  # letters of a disease's name in a report: shorter ones mean too many things
 _SYMPTOMS = "R"
 _MAX_CODES = 4
 
@@ -245,18 +248,20 @@ def find_candidates(
     *,
     count: int,
     synonyms: Sequence[str] = (),
+    report: str = "",
     guards: Sequence[Vocabulary] = (),
     leave_out: Sequence[str] = (),
 ) -> list[Candidate]:
-    """Diseases that lie near to a diagnosis in ICD-10-CM, by its words and by its code, and exclude it and each other.
+    """Diseases of ICD-10-CM that lie near to a diagnosis and exclude it and each other.
 
-    Neighbours in the tree and descriptions that share words take turns.
+    Diseases that the report itself names, neighbours in the tree and descriptions that share words take turns.
     """
     own = _own_codes([diagnosis, *synonyms], vocabulary)
     above = {_plain(term.name) for code in own for term in _ancestors(code, vocabulary)}
     kept: list[Candidate] = []
     seen: set[str] = set()
-    for term in _in_turns(_neighbours(own, vocabulary), vocabulary.search(diagnosis, _SEARCHED)):
+    near = (_neighbours(own, vocabulary), vocabulary.search(diagnosis, _SEARCHED))
+    for term in _in_turns(_mentioned(report, vocabulary), *near):
         text = plain_description(term.name)
         if not text or text.casefold() in seen or term.code.startswith((_SYMPTOMS, *leave_out)) or "-" in term.code:
             continue
@@ -311,8 +316,14 @@ def _lineage(code: str, vocabulary: Vocabulary) -> list[str]:
     return [code, *(term.parents if term else ())]
 
 
-def _in_turns(first: Sequence[Term], second: Sequence[Term]) -> list[Term]:
-    turns = [each for pair in zip_longest(first, second) for each in pair if each is not None]
+def _mentioned(report: str, vocabulary: Vocabulary) -> list[Term]:
+    """The diseases that a report names, the most frequent first."""
+    counts = Counter(match.code for match in vocabulary.find_phrases(report) if len(match.text) >= _SHORTEST)
+    return [term for code, _ in counts.most_common(_MENTIONED) if (term := vocabulary.term(code))]
+
+
+def _in_turns(*lists: Sequence[Term]) -> list[Term]:
+    turns = [each for row in zip_longest(*lists) for each in row if each is not None]
     return list({term.code: term for term in turns}.values())
 
 
@@ -334,6 +345,7 @@ def candidate_step(
             context.vocabulary("icd10cm"),
             count=count,
             synonyms=tuple(map(str, item.get(synonyms) or ())),
+            report=context.document(item.documents[0]).text if item.documents else "",
             guards=[context.vocabulary(each) for each in guards],
             leave_out=leave_out,
         )
