@@ -1,9 +1,10 @@
 """Distractors from ICD-10-CM: descriptions near to a diagnosis that are not the diagnosis.
 
 `candidate_step` finds candidates by text search and in the tree of codes: diseases that the report names, the
-neighbours of the diagnosis's own code, and descriptions that share its words. They lose coding words ("unspecified", "initial encounter", "sequela"); what
-names the diagnosis, a wider or narrower form of it, another sex or age, or nothing that can be an option is left out
-(`distractors.toml`). A model then chooses among them (`option_choice`). Nothing has to be encoded.
+neighbours of the diagnosis's own code, and descriptions that share its words. They lose coding words ("unspecified",
+"initial encounter", "sequela"). What names the diagnosis, a wider or narrower form of it, another sex or age, or nothing
+that can be an option is left out (`distractors.toml`). A model then chooses among them (`option_choice`). Nothing has to
+be encoded.
 
 `distractor_step` is the paper's rule. One encoder reads the diagnosis and every description of the classification. The
 nearest description is taken to be the diagnosis itself, the next ones (by default ranks 2 to 4) become distractors. A
