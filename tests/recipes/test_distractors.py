@@ -231,4 +231,7 @@ def test_candidates_are_other_diseases_near_to_the_diagnosis() -> None:
     assert not [text for text in mucor if "ucormyc" in text or "ygomyc" in text]  # the parent is no other disease
     assert not [text for text in near("Aeromonas septic shock") if text in ("Septic shock", "Shock")]
     assert not [text for text in near("Myasthenia gravis") if text.startswith("Myasthenia gravis")]
+    elsewhere = {"Sarcoidosis of lung", "Sarcoidosis of skin"}
+    assert elsewhere.isdisjoint(near("Cardiac sarcoidosis"))
+    assert "Pemphigus vulgaris" in near("Paraneoplastic pemphigus")
     assert near("Qwertyosis") == []

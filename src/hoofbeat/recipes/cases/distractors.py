@@ -2,9 +2,9 @@
 
 `candidate_step` finds candidates by text search and in the tree of codes: diseases that the report names, the
 neighbours of the diagnosis's own code, and descriptions that share its words. They lose coding words ("unspecified",
-"initial encounter", "sequela"). What names the diagnosis, a wider or narrower form of it, another sex or age, or nothing
-that can be an option is left out (`distractors.toml`). A model then chooses among them (`option_choice`). Nothing has to
-be encoded.
+"initial encounter", "sequela"). What names the diagnosis, a wider or narrower form of it, the same disease elsewhere,
+another sex or age, or nothing that can be an option is left out (`distractors.toml`). A model then chooses among them
+(`option_choice`). Nothing has to be encoded.
 
 `distractor_step` is the paper's rule. One encoder reads the diagnosis and every description of the classification. The
 nearest description is taken to be the diagnosis itself, the next ones (by default ranks 2 to 4) become distractors. A
@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from hoofbeat.corpus.terms import Term
+from hoofbeat.corpus.terms import Term, content_forms
 from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.models.encoder import Encoder
 from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
@@ -33,6 +33,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.cases.option_choice import Candidate
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.diagnosis_names import same, without_sides
+from hoofbeat.recipes.guards.leak_words import worth
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check, whole
 from hoofbeat.recipes.wordlists import word_data
@@ -47,6 +48,7 @@ _OPENING = 1500
 _IN_A_YEAR = {"month": 12, "week": 52, "day": 365}
 _SEARCHED = 120
 _MENTIONED = 40
+_CATEGORY = 3
 _SHORTEST = 6  # letters of a disease's name in a report: shorter ones mean too many things
 _SYMPTOMS = "R"
 _MAX_CODES = 4
@@ -271,12 +273,22 @@ def find_candidates(
             continue
         if any(same(text, name, guards) for name in (diagnosis, *synonyms)):
             continue
+        if _is_elsewhere(text, diagnosis, kin=any(code[:_CATEGORY] == term.code[:_CATEGORY] for code in own)):
+            continue
         if any(same(text, other.text, guards) or same(without_sides(text), other.text) for other in kept):
             continue
         kept.append(Candidate(text=text, origin="icd10cm", code=term.code))
         if len(kept) == count:
             break
     return kept
+
+
+def _is_elsewhere(text: str, diagnosis: str, *, kin: bool) -> bool:
+    """Whether two names mean one disease in two places: sarcoidosis of heart and of lung; `kin` share a category."""
+    one, other = set(content_forms(text)), set(content_forms(diagnosis))
+    if not any(worth(word) == "disease" for word in one & other):
+        return False
+    return {worth(word) for word in one ^ other} <= {"site", *(("qualifier", "modifier") if kin else ())}
 
 
 def _plain(name: str) -> str:
