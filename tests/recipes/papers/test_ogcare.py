@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -13,16 +14,21 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.citations import load_citations
 from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.specialties import load_scheme
-from hoofbeat.errors import InputError
+from hoofbeat.errors import BatchPending, InputError
+from hoofbeat.models import Model
+from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.requests import Trouble
+from hoofbeat.recipes.benchmark_output import build_benchmark
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings
 from hoofbeat.recipes.recipe import read_settings
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Figure, Section
+from hoofbeat.store import Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, REPORT, altered, build_one, ending, says
-from tests.recipes.support import Script, build, user_text
+from tests.recipes.support import Script, a_corpus, build, user_text
 
 
 def test_a_question_and_its_original(tmp_path: Path) -> None:
@@ -336,10 +342,34 @@ def test_the_verifying_call_corrects_a_distraction(tmp_path: Path) -> None:
     assert item["distraction_faults"]
 
 
-def test_a_question_takes_six_calls_in_a_row(tmp_path: Path) -> None:
-    script = Script(says())
-    build_one(tmp_path, {"model": script})
-    assert len(script.requests) == 6
+def test_a_batch_folder_takes_six_rounds(tmp_path: Path) -> None:
+    corpus, folder = a_corpus(tmp_path, [REPORT]), tmp_path / "batch"
+    steps: list[str] = []
+    while len(steps) < 10:
+        with Ledger(tmp_path / "ledger.sqlite") as ledger:
+            model = Model(spec="batch", backend=BatchBackend(folder, "m"), ledger=ledger)
+            context = RecipeContext(corpus, OgcareSettings(), models={"model": model})
+            try:
+                artefact = build_benchmark(RECIPE, context, tmp_path / "bench")
+                break
+            except BatchPending as pending:
+                steps.append(pending.step)
+                _answer_batch(folder, len(steps))
+    assert len(Benchmark(artefact).questions) == 1
+    assert len(steps) == 6, steps
+
+
+def _answer_batch(folder: Path, number: int) -> None:
+    """The good answers, by the fields that a request asks for."""
+    good = {frozenset(said): said for said in GOOD.values()}
+    lines = []
+    for line in (folder / f"requests-{number:03d}.jsonl").read_text().splitlines():
+        asked = json.loads(line)
+        fields = frozenset(asked["body"]["response_format"]["json_schema"]["schema"]["properties"])
+        said = good.get(fields) or dict.fromkeys(fields, "yes")
+        body = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": json.dumps(said)}}]}
+        lines.append({"custom_id": asked["custom_id"], "response": {"status_code": 200, "body": body}})
+    (folder / f"answers-{number}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def test_a_name_known_before_the_step_gives_nothing_away(tmp_path: Path) -> None:
