@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from lxml import etree
 
 from hoofbeat.corpus.parsers.prose import TextBuilder
-from hoofbeat.corpus.roles import role_of
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import safe_id, squeeze
@@ -184,7 +183,6 @@ class _Page:
         self.builder = TextBuilder()
         self.first_h1 = ""
         self._inline: list[str] = []
-        self._roles: list[tuple[int, str]] = []
 
     def read(self, node: etree._Element) -> None:
         """Read an element's content and what follows inside it; recursion is bounded by `MAX_DEPTH`."""
@@ -217,11 +215,7 @@ class _Page:
             return
         if level == 1 and not self.first_h1:
             self.first_h1 = text
-        while self._roles and self._roles[-1][0] >= level:
-            self._roles.pop()
-        role = role_of(text, self._roles[-1][1] if self._roles else "")
-        self._roles.append((level, role))
-        self.builder.heading(text, level, role=role)
+        self.builder.nested_heading(text, level)
 
     def _table(self, node: etree._Element) -> None:
         rows = []

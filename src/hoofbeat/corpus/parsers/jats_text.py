@@ -165,7 +165,6 @@ def _carried(cells: list[str], below: dict[int, int]) -> None:
 
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
-_NONE: frozenset[str] = frozenset()
 _LISTS = frozenset({"list", "def-list"})
 _TABLES = frozenset({"table-wrap", "table", "array"})
 _SUPPLEMENTS = frozenset({"media", "supplementary-material"})
@@ -267,7 +266,7 @@ class ArticleText:
     def _contents(self, element: etree._Element) -> None:
         """The blocks of an element, and the runs of text between them, in order."""
         pieces: list[Piece] = []
-        collect(element, pieces, _BLOCKS, _NONE if element.tag == "p" else _ASIDE)
+        collect(element, pieces, _BLOCKS, NONE if element.tag == "p" else _ASIDE)
         run: list[str] = []
         for piece in pieces:
             if isinstance(piece, str):

@@ -46,7 +46,6 @@ from hoofbeat.corpus.parsers.pdf_lines import (
     without_running_heads,
 )
 from hoofbeat.corpus.parsers.prose import FrontMatter, TextBuilder, assemble, side_file
-from hoofbeat.corpus.roles import role_of
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.text import safe_id, squeeze
@@ -366,7 +365,6 @@ class _Structure:
         self.body_bold = _mostly_bold(lines, self.body)
         self.words = {word.lower() for line in lines for word in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", line.text)}
         self.levels = self._levels()
-        self._roles: list[tuple[int, str]] = []
         self._rows: list[PdfLine] = []
         self._items: list[str] = []
 
@@ -426,11 +424,7 @@ class _Structure:
 
     def _heading(self, part: PdfParagraph, text: str) -> None:
         level = self.marks.get(part.first) or self.levels[_style(part)]
-        while self._roles and self._roles[-1][0] >= level:
-            self._roles.pop()
-        role = role_of(text, self._roles[-1][1] if self._roles else "")
-        self._roles.append((level, role))
-        self.builder.heading(text, level, role=role, page=part.first.page)
+        self.builder.nested_heading(text, level, page=part.first.page)
 
     def _flush_items(self) -> None:
         if self._items:

@@ -50,6 +50,7 @@ class TextBuilder:
         self._length = 0
         self._done: list[Section] = []
         self._open: Section | None = None
+        self._above: list[tuple[int, str]] = []
 
     def heading(self, text: str, level: int, *, role: str = "", page: int | None = None) -> None:
         """Begin a section. An empty heading begins one whose text has none."""
@@ -59,6 +60,14 @@ class TextBuilder:
         else:
             start = end = self._next()
         self._open = Section(heading=text, level=level, start=start, body=end, end=end, role=role, page=page)
+
+    def nested_heading(self, text: str, level: int, *, page: int | None = None) -> None:
+        """Begin a section with the role that its heading tells, or else that of the section it is part of."""
+        while self._above and self._above[-1][0] >= level:
+            self._above.pop()
+        role = role_of(text, self._above[-1][1] if self._above else "")
+        self._above.append((level, role))
+        self.heading(text, level, role=role, page=page)
 
     def paragraph(self, text: str, *, page: int | None = None) -> tuple[int, int]:
         """Add a block to the open section (or to one without a heading) and say where it stands."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from hoofbeat.corpus.parsers.prose import TextBuilder, assemble, is_item, list_items, split_front_matter
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
-from hoofbeat.corpus.roles import role_of
 from hoofbeat.records import Document
 from hoofbeat.text import squeeze
 
@@ -71,7 +70,6 @@ class _MarkdownLines:
     def __init__(self) -> None:
         self.builder = TextBuilder()
         self._run: list[str] = []
-        self._roles: list[tuple[int, str]] = []
 
     def read(self, lines: list[str]) -> None:
         """Read all lines."""
@@ -88,14 +86,15 @@ class _MarkdownLines:
         if heading or fence or not line.strip():
             self._flush()
         if heading:
-            self._heading(_plain((heading.group(2) or "").rstrip(" #")), len(heading.group(1)))
+            if text := _plain((heading.group(2) or "").rstrip(" #")):
+                self.builder.nested_heading(text, len(heading.group(1)))
         elif fence:
             return self._code(lines, place, fence.group(1))
         elif "|" in line:
             return self._table(lines, place)
         elif len(self._run) == 1 and (underline := _UNDERLINE.match(line)) and _is_words(self._run[0]):
-            text = _plain(self._run.pop())
-            self._heading(text, 1 if underline.group(1)[0] == "=" else 2)
+            if text := _plain(self._run.pop()):
+                self.builder.nested_heading(text, 1 if underline.group(1)[0] == "=" else 2)
         elif _RULE.match(line) or _REFERENCE.match(line):
             self._flush()
         elif line.strip():
@@ -103,15 +102,6 @@ class _MarkdownLines:
                 self._flush()
             self._run.append(line)
         return place + 1
-
-    def _heading(self, text: str, level: int) -> None:
-        if not text:
-            return
-        while self._roles and self._roles[-1][0] >= level:
-            self._roles.pop()
-        role = role_of(text, self._roles[-1][1] if self._roles else "")
-        self._roles.append((level, role))
-        self.builder.heading(text, level, role=role)
 
     def _code(self, lines: list[str], place: int, fence: str) -> int:
         end = place + 1
