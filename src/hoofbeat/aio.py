@@ -10,29 +10,10 @@ from hoofbeat import api
 from hoofbeat.calls import asynchronous
 
 __all__ = [
-    "answer",
-    "apply_reviews",
-    "ask_corpora",
-    "audit_answers",
-    "audit_sources",
-    "build",
-    "check",
-    "check_leakage",
-    "compare",
-    "create_study",
-    "export",
-    "export_exam",
-    "export_labels",
-    "filter_corpus",
-    "find_evidence",
-    "import_benchmark",
-    "import_corpus",
-    "import_predictions",
-    "judge",
-    "report",
-    "retrieve",
-    "verify",
-]
+    "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
+    "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
+    "import_benchmark", "import_corpus", "import_predictions", "judge", "report", "retrieve", "verify",
+]  # fmt: skip
 
 import_corpus = asynchronous(api.import_corpus)
 filter_corpus = asynchronous(api.filter_corpus)

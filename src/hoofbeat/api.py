@@ -33,30 +33,11 @@ if TYPE_CHECKING:
     from hoofbeat.store import InputRef
 
 __all__ = [
-    "answer",
-    "apply_reviews",
-    "ask_corpora",
-    "audit_answers",
-    "audit_sources",
-    "build",
-    "check",
-    "check_leakage",
-    "compare",
-    "create_study",
-    "export",
-    "export_exam",
-    "export_labels",
-    "filter_corpus",
-    "find_evidence",
-    "import_benchmark",
-    "import_corpus",
-    "import_predictions",
-    "judge",
-    "load_plugin",
-    "report",
-    "retrieve",
+    "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
+    "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
+    "import_benchmark", "import_corpus", "import_predictions", "judge", "load_plugin", "report", "retrieve",
     "verify",
-]
+]  # fmt: skip
 
 Names = str | Sequence[str]
 """One name or several."""
