@@ -3,6 +3,10 @@
 The order of the answers is that of the plan: model, condition, protocol, question, sample. They are made in blocks, so
 that a hundred thousand of them never stand in memory together. A grid that was killed is planned again the same way,
 and what the ledger has is not asked again.
+
+In deep research the model searches the corpus until it answers, and every step stays with the answer. As in a library,
+the question's own source may be found: then the answer says so, because that is a different achievement from answering
+without it. `exclude=source` keeps the source out of every search.
 """
 
 from __future__ import annotations

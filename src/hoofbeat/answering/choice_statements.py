@@ -2,6 +2,9 @@
 
 Each reader looks for one habit and returns the places where it found it; what they mean together is settled in
 `hoofbeat.answering.choice_reader`.
+
+The words by which outputs choose, deny and take back an option are data (`data/wording.toml`). Markup is taken away
+first, and what only an answer is written in (a box, a tag) becomes a mark.
 """
 
 from __future__ import annotations

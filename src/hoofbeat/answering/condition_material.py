@@ -2,6 +2,16 @@
 
 What a retriever line finds is kept as ids, a few words a question; the texts behind them are read when a block of
 questions is asked, so that whole documents for many thousand questions never stand in memory together.
+
+The first part of a case shows how much of it a model needs. The case is the question's context; without one, its text
+less the question itself, which always stays: the last sentence that asks, or else the last. Tokens are counted here,
+not by a model's tokenizer: a word, a number, a mark or an ideograph is one token, so every model is shown the same
+characters.
+
+A question made from a report is not a test where the report itself is available under another name: a copy with nearly
+the same title, or an article that quotes the report by its title. Both are noted beside the answer, never removed.
+
+Images are read from the benchmark's folder, and only files that its manifest lists.
 """
 
 from __future__ import annotations

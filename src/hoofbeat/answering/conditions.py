@@ -10,6 +10,11 @@
     agent[turns=4] over bm25      what the model finds itself, searching with a retriever line
 
 A protocol may follow (`closed, letter`); without one it is chosen by the question: by letter where it has options.
+
+A protocol says how an answer is taken: in free text, as the letter of an option, or as the option the model finds most
+likely. The letter protocol shows the options under letters, in an order drawn for each question from a recorded seed.
+Option likelihood shows no options: it measures how likely each one is as the continuation of the question, as
+lm-evaluation-harness does: as a whole (its `acc`), per token, or per byte (its `acc_bytes`, and `acc_norm` for ASCII).
 """
 
 from __future__ import annotations

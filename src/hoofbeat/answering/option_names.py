@@ -2,6 +2,9 @@
 
 A letter is also a word ("A 45-year-old"), a vitamin, a virus and a bacterium's first name; what may be one of these is
 no letter of an option. A text counts where its words stand as they are in the option, or with a slip of the pen.
+
+Case, accents, British and American spellings, articles and Greek letters written out make no difference between words.
+A slip of the pen may be forgiven; a slip that turns one medical word into another never is.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 A file is read twice: first for its questions, whose text, options and gold answer may stand on some rows only, then
 for its answers, one at a time. A predicted letter becomes the option's text; what can't be read stays unread, with why.
+
+Files are JSON lines (plain or gzipped), CSV or Parquet. The user says which field holds what, or it is guessed from the
+field's name. A row that can't be read ends the reading with an error that names its line; nothing is skipped silently.
 """
 
 from __future__ import annotations

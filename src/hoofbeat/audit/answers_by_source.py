@@ -1,4 +1,8 @@
-"""Answers from one source at a time: only that source's passages, its headings cited, or the sentence of absence."""
+"""Answers from one source at a time: only that source's passages, its headings cited, or the sentence of absence.
+
+A source is shown by HERO's evidence with its trace, by a line's best passages, or whole where it is short. Evidence is
+found question by question, so that a plan of any size is asked and written piece by piece.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""How a citation is written: the heading of a section, and its page where one is known."""
+"""Citations and quotes: how a section is cited, and whether a quote is in a passage.
+
+A quote may be misspelt, but it may not give another dose or denial. A quote that is found but for a few letters is
+compared once more: every amount with its unit (number words and "twice" included) and every denial must be the same on
+both sides. One or two words are not a quote, unless the passage has no more.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Economy: fewer calls for the pairs of one question, by judging between groups of answers that make the same claims.
 
-Pairs grow with the square of the sources. Where sources repeat each other, most of those pairs repeat each other, too.
+Pairs grow with the square of the sources. Where sources repeat each other, most of those pairs do as well.
 An answer joins a group by a call: the very comparison with the group's representative that full judging would make, and
 only where the label is the consistent one. Words are a guard before that: answers whose numbers, times, thresholds or
-denials differ are never in one group (`economy_facts`). Then one pair is judged for each pair of groups, and its label
+denials differ are never in one group (`answer_facts`). Then one pair is judged for each pair of groups, and its label
 spread over the others, which are marked `group`. A call that does not join two answers is not lost: it is a pair that
 has to be judged anyway. So economy never makes more calls than full judging.
 
@@ -35,7 +35,7 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 class DistinctAnswers(Struct, frozen=True, kw_only=True):
     """The distinct texts of a question's answers: who says each (sorted), its facts, and the voice of each source.
 
-    Texts are the same by `pairs.same_answer_form` and the least of them is shown to a judge, as in full judging. Silent
+    Texts are the same by `pair_plan.same_answer_form` and the least of them is shown to a judge, as in full judging. Silent
     sources have no voice.
     """
 

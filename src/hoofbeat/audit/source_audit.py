@@ -1,4 +1,11 @@
-"""The audit: every source answers every question it is asked, and every pair of answers is compared."""
+"""The audit: every source answers every question it is asked, and every pair of answers is compared.
+
+Answers and pairs are made block by block. Each block of answers is written before the next is planned, with all its
+evidence; only what is compared (who says what) stays in memory. A block of pairs is some questions with a few thousand
+pairs to judge. Its rows are written aside as one Parquet part, and the parts become one table at the end. Judgments are
+in the ledger before they are used, so a command that is killed and started again asks only for the rest and writes the
+same bytes.
+"""
 
 from __future__ import annotations
 
@@ -261,20 +268,20 @@ def _answered(plan: AuditPlan, model: Model, pending: list[BatchPending], task: 
     if plan.given is not None:
         questions = {question.id: question for question in plan.own_questions}
         mine = (answer for answer in plan.given if answer.question in questions)
-        for given in _blocks_answer_blocks(mine, size):
+        for given in _in_blocks(mine, size):
             try:
                 yield decide_absence(model, questions, given, plan.pack, progress=Within(task))
             except BatchPending as err:
                 pending.append(err)
         return
-    for planned in _blocks_answer_blocks(plan.each_planned(model), size):
+    for planned in _in_blocks(plan.each_planned(model), size):
         try:
             yield answer_from_sources(model, planned, plan.pack, max_tokens=plan.max_tokens, progress=Within(task))
         except BatchPending as err:
             pending.append(err)
 
 
-def _blocks_answer_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def _in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     stream = iter(items)
     while block := list(islice(stream, size)):
         yield block

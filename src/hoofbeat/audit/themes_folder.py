@@ -1,4 +1,9 @@
-"""The themes of an audit: topics in which sources differ, grouped by a sentence encoder, named, and written."""
+"""The themes of an audit: topics in which sources differ, grouped by a sentence encoder, named, and written.
+
+A model adds vectors of the topic phrases, and names for the groups. A judge wrote the phrases about other people's
+documents, so they go into a prompt as material only. A name that fails or is not a name is kept as a failure; the theme
+then has the name of its most central phrase.
+"""
 
 from __future__ import annotations
 

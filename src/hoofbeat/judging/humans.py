@@ -3,6 +3,10 @@
 The sheet shows question, gold answer and answer under a code that tells neither model nor condition nor what a judge
 said. What comes back is found by the code, or by question, model, condition and sample; a label that belongs to no
 answer, is unknown, or stands twice is refused with its line.
+
+Beside a sheet is its design, a file that says how the answers were drawn: seed, strata, chances, and the folder. It
+says which codes were drawn and how many answers each stratum has, not which code belongs to which stratum: whoever
+reads it while labelling stays blind.
 """
 
 from __future__ import annotations
@@ -214,7 +218,6 @@ class HumanLabel(Struct, frozen=True, kw_only=True):
     reasoning: str = ""
 
 
-# Out
 def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, seed: int = 0) -> SheetDesign:
     """Write a blinded sheet of `count` answers, and beside it how they were drawn.
 
@@ -260,7 +263,6 @@ def _asked_of_people(aspect: str) -> Aspect:
     return known[aspect]
 
 
-# In
 def read_labels(path: Path, *, annotator: str = "") -> tuple[list[HumanLabel], int]:
     """The labels of a CSV or JSONL file, and how many lines have none; `annotator` is for lines that name nobody."""
     found: list[HumanLabel] = []

@@ -3,6 +3,8 @@
 Perplexity is exp of the mean over questions of a text's loss a token (a geometric mean, so that one text that a model
 finds absurd does not make the figure), and its ratio to the control's is paired by question. Overlaps are means over
 questions; the difference to another question's text is paired, too. All intervals resample whole sources.
+
+The records of each question and model are here as well; reading them needs no model.
 """
 
 from __future__ import annotations

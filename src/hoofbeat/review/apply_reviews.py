@@ -2,6 +2,8 @@
 
 The old benchmark stays as it is. The new one names it by its hash, counts its version up, and holds `diff.jsonl` and
 `diff.md` (what went and why, what changed from what to what), and `labels.jsonl`, the labels that were applied.
+
+Some decisions are data and are carried out on a question: an option is dropped, words of the source come into the stem.
 """
 
 from __future__ import annotations
@@ -551,7 +553,6 @@ def _beside(question: Question, made: QuestionRevision | None) -> Question:
     return replace(question, context=context, options=options, lineage=made.question.lineage)
 
 
-# Writing
 def write_applied(
     artefact: Artefact,
     applied: ReviewOutcome,

@@ -3,6 +3,10 @@
 Writers wait for each other (`BEGIN IMMEDIATE` on SQLite, a lock of the transaction on PostgreSQL), so a transaction
 sees everything before it and lines of the trail are numbered in the order they were committed. On SQLite a commit is on
 the disk before it returns. What the database says when it fails is put into our own words; passwords stand in none.
+
+The tables are the same on SQLite and PostgreSQL and have a version. Values, items and settings are kept as JSON text.
+The trail can't be changed afterwards: the database itself refuses it. A save's request id is in its line of the trail
+and unique per person, so the line that records a save also makes a repeated save harmless.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""An exam from a benchmark: every question that can be asked becomes an item that tells nothing of its answer."""
+"""An exam from a benchmark: every question that can be asked becomes an item that tells nothing of its answer.
+
+A person gets a number of questions, a share of them inside the person's specialty, drawn by the exam's seed.
+"""
 
 from __future__ import annotations
 

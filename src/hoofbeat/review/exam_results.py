@@ -1,4 +1,7 @@
-"""What came of an exam: people's answers as a run, so that they stand in the same tables as models."""
+"""What came of an exam: people's answers as a run, so that they stand in the same tables as models.
+
+One person's result has scores with intervals, inside and outside the specialty, and models on the same questions.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 The review store keeps all of it: a question that is opened has a draft that says when, and in which order its options
 are shown; the earliest of these is when the exam began. Nothing depends on the page or on this process, so a reload,
 another device or a restart of the server changes nothing.
+
+A person can begin, open a question, mark an answer, give it, and end. The server's clock decides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Forms as data: what a person is asked of an item, which answers there are, and what is said before the first one.
 
 A form is a TOML file in `forms/`. The names of its fields are the criteria, and its values the words, that the readers
-of labels take (`recipes.reviewing`, `packet_labels`, `judging.humans`), so nothing is translated on the way.
-The pair form takes its labels from the study's settings, where the domain pack's stand.
+of labels take (`recipes.review_tasks`, `audit.validation`, `judging.humans`), so nothing is translated on the way.
+The pair form takes its labels from the study's settings, which keep those of the domain pack.
+
+A page shows an item's texts cut at their marks and, where a form is blinded, two sides in an order drawn by the seed.
 """
 
 from __future__ import annotations
@@ -104,7 +106,6 @@ class CriterionRow(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-# Reading
 def form_names() -> tuple[str, ...]:
     """All forms."""
     return tuple(
@@ -176,7 +177,6 @@ def _with(line: str, words: Mapping[str, str]) -> str:
     return line
 
 
-# Using
 def options_of(item: ReviewItem) -> tuple[str, ...]:
     """The item's options."""
     return next((shown.lines for shown in item.shown if shown.kind == "options"), ())

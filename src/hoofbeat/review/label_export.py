@@ -1,6 +1,6 @@
 """What people said, in the very format that its reader takes.
 
-- `criteria`: item, criterion, value, reviewer, note: `recipes.reviewing.read_labels`, that is `build --reviews`
+- `criteria`: item, criterion, value, reviewer, note: `recipes.review_tasks.read_labels`, that is `build --reviews`
 - `pairs`: item, label, significance, note, annotator, sides: `audit validate --labels`
 - `answers`: item, label, second label, annotator, note: `judge --human`
 - `errors`: item, error, physician would err too, why, annotator, note: `report --errors`

@@ -3,6 +3,8 @@
 A study asks people one kind of thing about items of one artefact. What a person said of an item is one `ItemLabel` with
 a version; every change of it leaves the version before in the trail, so it can be undone and nothing is ever lost.
 Times are seconds since 1970, UTC.
+
+A refusal of the review store has the HTTP status that a page answers with.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Only labels that are done count. People appear as Reviewer 1, 2, … in an order that tells nothing. Figures are those of
 `findings`: κ of every two who share items (linearly weighted where the answers have an order), Krippendorff's α of all
 with an interval from resampling items, and the plain share of agreement.
+
+Progress says how far a study has come: by person, by stratum, and in all.
 """
 
 from __future__ import annotations

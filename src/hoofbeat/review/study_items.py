@@ -227,7 +227,6 @@ def _sources(
         )
 
 
-# Revisions: what reviewers of a two-level check found, and what is still to be done about it
 def _open_revisions(artefact: Artefact) -> dict[str, list[tuple[str, str, str]]]:
     """The open findings of each item: criterion, finding, what must change."""
     found: defaultdict[str, list[tuple[str, str, str]]] = defaultdict(list)

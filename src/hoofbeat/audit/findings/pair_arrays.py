@@ -3,6 +3,9 @@
 Findings take the table as a polars frame (of an `Audit`, or any with its columns) or as `AuditPairs` read from
 it; read a large table once if you want several findings of it. Only the columns that are needed are read, one after
 the other, so that the texts of millions of judgments never lie in memory.
+
+The first findings are here as well: how often sources are silent, agree and differ, over the whole table and group by
+group, and the grid of one question.
 """
 
 from __future__ import annotations

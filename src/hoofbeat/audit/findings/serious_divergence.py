@@ -1,4 +1,11 @@
-"""The most serious single pairs, and what stands behind each: both answers and both passages, side by side."""
+"""The most serious divergences: single pairs with both answers side by side, and rankings weighted by significance.
+
+Does the order of things change when serious pairs count for more? Each diverging pair counts once in one ranking, and
+by the weight of its significance in the other. Rankings are of questions, of sources, of what sources differ in (the
+judge's topic phrases), or of the groups of a facet. Only things with a diverging pair are ranked: a common place at the
+end would make any two rankings look alike. Counts of pairs are correlated almost by themselves (what has many pairs has
+much of everything), so the rates per judged pair are correlated beside them.
+"""
 
 from __future__ import annotations
 

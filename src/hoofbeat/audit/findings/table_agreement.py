@@ -2,6 +2,8 @@
 
 Pairs of one question are not independent of each other, so intervals that resample take whole questions; Wilson's
 interval, which takes every pair for itself, stands beside them because it is what a share is usually given with.
+
+A trial compares a judge with pairs whose relation is known: what it got right, beside what guessing would.
 """
 
 from __future__ import annotations

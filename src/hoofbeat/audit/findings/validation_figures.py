@@ -3,6 +3,16 @@
 People are set against each other first: no judge can be held to more than they agree on. The reference is what was
 settled between them where it was, else the label that more than half of them gave; with two annotators that is the one
 both gave. A pair on which they are split has no reference, and is counted beside every figure that leaves it out.
+
+A stratified sample says something of all pairs: agreement, κ and F1 of the population, and rates corrected by people.
+The judge's labels are the strata, and each label gives a fixed number of pairs, whatever its share. A labelled pair
+stands for all pairs of its stratum divided by those labelled there (inverse probability).
+
+Within a stratum the judge says one thing, so the prediction-powered mean is that of people's labels there, and over
+strata R = Σ N_h ȳ_h / Σ N_h x̄_h with y whether people say the rate's label and x whether they say that it counts. The
+variance is that of the linearised ratio with the share drawn taken into account,
+Σ N_h² (1 − n_h/N_h) s²_h / n_h over (Σ N_h x̄_h)², with s² of d = y − R x. Where everything in a stratum says the same,
+one pair of each other kind is added to s²: forty of forty does not prove all of a million.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The judge's call taken apart: the label alone, and what else is wanted by a later call that is told the label.
+"""An ablation of the judge's call: a sample of pairs judged in one structured call, and with the label alone.
 
-It is the natural other way to judge a pair, and cheaper. Whether it says the same is asked on a sample of judged pairs,
-each judged both ways by the same model; with `order`, each also with its two answers exchanged.
+Label-only judging asks for the label first, and for the rest in a later call that is told the label. It is the natural
+other way to judge a pair, and cheaper. The same model judges each pair both ways; with `order`, it also judges each
+pair with its two answers exchanged.
 """
 
 from __future__ import annotations

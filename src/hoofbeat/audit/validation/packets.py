@@ -4,6 +4,8 @@ So many pairs are drawn for every label of the judge, so rare labels are drawn m
 how many pairs each label has, from which what the sample says of all pairs is estimated. An annotator's folder holds
 the rows in an order and with sides of its own, without labels and names of sources. The key, which undoes all of that,
 lies outside of every annotator's folder.
+
+Annotators read a pair under a code that tells nothing, answers without the names of sources, and the rules.
 """
 
 from __future__ import annotations
@@ -237,7 +239,6 @@ class Packets:
             )
 
 
-# The draw
 def label_counts(audit: Audit) -> tuple[dict[str, int], int]:
     """How many pairs of the audit have each label, in the pack's order, and how many have none."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
@@ -306,7 +307,6 @@ def answers_of(audit: Audit, pairs: Sequence[SampledPair]) -> dict[tuple[str, st
     return found
 
 
-# The packets
 def write_packets(
     audit: Audit,
     target: Path,

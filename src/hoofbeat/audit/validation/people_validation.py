@@ -1,4 +1,7 @@
-"""An audit's judge measured by people: what annotators gave back becomes the pairs and figures of a validation."""
+"""An audit's judge measured by people: annotators' labels become the pairs and figures of a validation.
+
+Labels are found by the codes of their items, each is checked, and they are put together by pair.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""HERO's first stage: four rankings of children for every question, in every source, joined by reciprocal rank."""
+"""HERO's first stage: four rankings of children for every question, in every source, joined by reciprocal rank.
+
+Expansion needs no model: it is a table of words that patients and clinicians use for the same thing. A question is
+matched term by term as the lexical index reads it, so case, endings and stop words make no difference. The same
+question always gets the same words, and every added word can be traced to the one that brought it. Coverage is the
+share of the question's terms that evidence speaks of; rare terms count more.
+
+Every layer of HERO can be switched off or changed in its settings, so that its effect can be measured.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Sections that hold children divide a document's children into runs, so a passage that goes back to its parent and its
 neighbours is a run of children too, and an exact slice of its document's text.
+
+Children, sections and headings are cut from the same documents and numbered as in their collections. Sections are runs
+of children: those of section n are `lo[n]:hi[n]`. A hit among sections gives its score to their children.
 """
 
 from __future__ import annotations

@@ -3,6 +3,12 @@
 A product of two numbers of single precision is exact in double precision, so a dot product depends on nothing but the
 order in which products are added. The compiled loop adds them in numpy's order (halves, down to leaves of at most 128
 numbers, each summed in eight lanes), so both give the same bits. Whether they do is tried out before it is used.
+
+The best k of many scores are chosen block by block, for many queries at once, without keeping the scores. Matrix
+products give scores with rounding errors, so what is kept are candidates: everything that could be among the best k
+within a margin. The first block gives every query a bar that k rows reach (less the margin); only what reaches it is
+kept. The bar rises to the k-th best so far as more is seen, so little is looked at twice and memory stays bounded
+whatever the collection's size.
 """
 
 from __future__ import annotations

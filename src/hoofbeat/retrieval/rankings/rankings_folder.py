@@ -1,4 +1,7 @@
-"""Rankings folders: one retriever line over a test collection, measured, with everything that explains it."""
+"""Rankings folders: one retriever line over a test collection, measured, with everything that explains it.
+
+Rankings of other software come as TREC runs and are measured on the same questions as the lines beside them.
+"""
 
 from __future__ import annotations
 

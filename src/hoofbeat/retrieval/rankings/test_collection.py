@@ -1,4 +1,7 @@
-"""Test collections: the questions, judgments and documents that rankings are measured on."""
+"""Test collections: the questions, judgments and documents that rankings are measured on.
+
+Lines whose figures are published can be run on the public sets that they are published for.
+"""
 
 from __future__ import annotations
 
