@@ -35,8 +35,8 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 class DistinctAnswers(Struct, frozen=True, kw_only=True):
     """The distinct texts of a question's answers: who says each (sorted), its facts, and the voice of each source.
 
-    Texts are the same by `pair_plan.same_answer_form` and the least of them is shown to a judge, as in full judging. Silent
-    sources have no voice.
+    Texts are the same by `pair_plan.same_answer_form`, and the least of them is shown to a judge, as in full judging.
+    Silent sources have no voice.
     """
 
     members: tuple[tuple[str, ...], ...]

@@ -49,10 +49,10 @@ _SETTLES = {"options overlap": DROP, "options appropriate": DROP, "missing infor
 _ANNOTATOR, _EXPERT = frozenset({"ok", "flag"}), frozenset({"keep", "exclude"})
 _FORGIVEN = ("reasoning",)
 _KNOWN = frozenset({*RATINGS, *LEAKS, *QUESTIONS, *FLAGS, *LEVEL_1, *LEVEL_2, DROP, ADD, SAME})
+# Manifests of benchmarks made before the rename: without this, their rules would silently become the defaults.
 _OLDER_SETTINGS = {"least_rating": "min_rating", "least_options": "min_options"}
 
 
-# Manifests of benchmarks made before the rename: without this, their rules would silently become the defaults.
 class VerdictRules(Struct, frozen=True, kw_only=True):
     """The bounds that labels are held against; those of the recipe that made the benchmark, where it has them."""
 

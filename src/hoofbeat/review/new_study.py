@@ -94,9 +94,9 @@ def plan_study(folder: Path, options: StudyOptions) -> tuple[Study, list[ReviewI
     )
     settings = {**study.settings, "plan": options.plan.recorded()}
     if study.form in INSPECTIONS:
-        made_with = open_artefact(folder).manifest.settings
-        own = options.min_passed
-        settings["min_passed"] = own if own is not None else made_with.get("min_passed", MIN_PASSED)
+        made_with = open_artefact(folder).manifest.settings  # `least_passed` in benchmarks made before the rename
+        known = made_with.get("min_passed", made_with.get("least_passed", MIN_PASSED))
+        settings["min_passed"] = known if options.min_passed is None else options.min_passed
     return replace(study, settings=settings), items
 
 
