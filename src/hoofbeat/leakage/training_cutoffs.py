@@ -20,7 +20,7 @@ from msgspec import Struct, convert
 
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
-from hoofbeat.findings.intervals import Interval, percentiles, wilson
+from hoofbeat.findings.intervals import LEVEL, Interval, percentiles, wilson
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import Document, Question
 
@@ -167,7 +167,6 @@ def accuracy_by_date(
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = 1000,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[DateAccuracy]:
     """Accuracy before and after the cutoff, of systems with questions of both kinds; an unscored answer is wrong."""
@@ -189,23 +188,23 @@ def accuracy_by_date(
                 condition=condition,
                 before_n=len(old),
                 before=shares[0],
-                before_interval=wilson(right[0], len(old), level),
+                before_interval=wilson(right[0], len(old)),
                 after_n=len(new),
                 after=shares[1],
-                after_interval=wilson(right[1], len(new), level),
+                after_interval=wilson(right[1], len(new)),
                 unscored=sum(row.correct is None for row in (*old, *new)),
                 difference=shares[0] - shares[1],
-                interval=_unpaired(old, new, clusters or {}, (samples, level, seed)),
+                interval=_unpaired(old, new, clusters or {}, (samples, seed)),
             )
         )
     return table
 
 
 def _unpaired(
-    old: Sequence[Outcome], new: Sequence[Outcome], clusters: Mapping[str, str], how: tuple[int, float, int]
+    old: Sequence[Outcome], new: Sequence[Outcome], clusters: Mapping[str, str], how: tuple[int, int]
 ) -> Interval:
     """Bootstrap interval of the difference of two sets' accuracies; sources are drawn anew within each set."""
-    samples, level, seed = how
+    samples, seed = how
     random = np.random.default_rng(seed)
     means = []
     for rows in (old, new):
@@ -216,7 +215,7 @@ def _unpaired(
         sizes = np.array([len(group) for group in groups.values()])
         drawn = random.integers(len(sums), size=(samples, len(sums)))
         means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
-    return percentiles(means[0] - means[1], level, "cluster bootstrap")
+    return percentiles(means[0] - means[1], LEVEL, "cluster bootstrap")
 
 
 def _read_cutoff(text: str) -> PublicationDate:

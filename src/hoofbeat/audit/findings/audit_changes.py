@@ -69,7 +69,6 @@ def split_between(
     questions: Iterable[str] | None = None,
     *,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> PrevalenceIntensity:
     """How prevalence and intensity changed between two tables, or for some questions of them."""
@@ -77,7 +76,7 @@ def split_between(
     if questions is not None:
         wanted = set(questions)
         chosen = np.array([name in wanted for name in joined.before.questions], bool)
-    return _Split(joined).of(chosen, samples, level, seed)
+    return _Split(joined).of(chosen, samples, seed)
 
 
 def split_by(
@@ -86,7 +85,6 @@ def split_by(
     facet: str,
     *,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> dict[str, PrevalenceIntensity]:
     """The same for each value of a facet of the questions, sorted, where both audits asked one of its questions."""
@@ -99,7 +97,7 @@ def split_by(
     for name in sorted(members):
         chosen = np.array([question in members[name] for question in joined.before.questions], bool)
         if (chosen & split.both).any():
-            found[name] = split.of(chosen, samples, level, seed)
+            found[name] = split.of(chosen, samples, seed)
     return found
 
 
@@ -150,12 +148,12 @@ def changed_pairs(joined: JoinedPairs, before: Frame, after: Frame) -> polars.Da
 
 
 def coverage_changes(
-    before: Iterable[Answer], after: Iterable[Answer], *, samples: int = SAMPLES, level: float = 0.95, seed: int = 0
+    before: Iterable[Answer], after: Iterable[Answer], *, samples: int = SAMPLES, seed: int = 0
 ) -> list[CoverageChange]:
     """What each source covers in two audits, sorted by source; answers that failed are left out of what is shared."""
     first, second = _states(before), _states(after)
     return [
-        _coverage_change(source, first.get(source, {}), second.get(source, {}), samples, level, seed)
+        _coverage_change(source, first.get(source, {}), second.get(source, {}), samples, seed)
         for source in sorted({*first, *second})
     ]
 
@@ -188,7 +186,7 @@ class _Split:
         self.asked = self.rows[:, 0] > 0, self.rows[:, 5] > 0
         self.both = self.asked[0] & self.asked[1]
 
-    def of(self, chosen: NDArray[np.bool_], samples: int, level: float, seed: int) -> PrevalenceIntensity:
+    def of(self, chosen: NDArray[np.bool_], samples: int, seed: int) -> PrevalenceIntensity:
         """The split over the chosen questions that both audits asked."""
         mine = chosen & self.both
         if not mine.any():
@@ -198,7 +196,6 @@ class _Split:
             one_audit_only=int((chosen & (self.asked[0] ^ self.asked[1])).sum()),
             failed=(int(self.failed[0][mine].sum()), int(self.failed[1][mine].sum())),
             samples=samples,
-            level=level,
             seed=seed,
         )
 
@@ -225,13 +222,12 @@ def _coverage_change(
     before: dict[str, bool | None],
     after: dict[str, bool | None],
     samples: int,
-    level: float,
     seed: int,
 ) -> CoverageChange:
     both = sorted(q for q in before.keys() & after.keys() if before[q] is not None and after[q] is not None)
     old, new = (np.array([bool(side[q]) for q in both], np.float64) for side in (before, after))
     gained, lost = int((new > old).sum()), int((old > new).sum())
-    paired = paired_difference(new, old, samples=samples, level=level, seed=seed) if both else None
+    paired = paired_difference(new, old, samples=samples, seed=seed) if both else None
     return CoverageChange(
         source=source,
         planned=(len(before), len(after)),
@@ -288,7 +284,6 @@ def compare_audits(
     *,
     facets: Sequence[str] = (),
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> tuple[AuditsComparison, JoinedPairs]:
     """Compare two audits of the same questions, and lay their tables over each other.
@@ -304,11 +299,11 @@ def compare_audits(
         questions=len(shared),
         sources=len(names[0] & names[1]),
         relations=(label_counts(tables[0], asked[0], domain), label_counts(tables[1], asked[1], domain)),
-        split=split_between(joined, samples=samples, level=level, seed=seed),
-        groups={facet: split_by(joined, shared, facet, samples=samples, level=level, seed=seed) for facet in facets},
+        split=split_between(joined, samples=samples, seed=seed),
+        groups={facet: split_by(joined, shared, facet, samples=samples, seed=seed) for facet in facets},
         shift=label_shift(joined),
-        agreement=joined_agreement(joined, samples=samples, level=level, seed=seed),
-        coverage=tuple(coverage_changes(before.answers, after.answers, samples=samples, level=level, seed=seed)),
+        agreement=joined_agreement(joined, samples=samples, seed=seed),
+        coverage=tuple(coverage_changes(before.answers, after.answers, samples=samples, seed=seed)),
         sources_only=(tuple(sorted(names[0] - names[1])), tuple(sorted(names[1] - names[0]))),
         questions_only=(
             tuple(sorted(asked[0].keys() - asked[1].keys())),

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles
 
 ConfusionCounts = NDArray[np.float64]
 """Counts by reference label (row) and label given (column); one column more than rows: the last is no label."""
@@ -91,7 +91,6 @@ def f1_scores(
     *,
     replicates: NDArray[np.float64] | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> F1Scores:
     """F1 from counts. `replicates` (a stack of such counts) give the intervals; without, items are drawn again."""
@@ -113,14 +112,14 @@ def f1_scores(
                 precision=float(right[place] / given[place]) if given[place] else None,
                 recall=float(right[place] / n[place]) if n[place] else None,
                 f1=_value(f1[place]),
-                f1_interval=_interval(f1[place], again[:, place], level),
+                f1_interval=_interval(f1[place], again[:, place]),
             )
             for place, label in enumerate(labels)
         ),
         macro=_value(macro),
-        macro_interval=_interval(macro, macros, level),
+        macro_interval=_interval(macro, macros),
         weighted=_value(weighted),
-        weighted_interval=_interval(weighted, weighteds, level),
+        weighted_interval=_interval(weighted, weighteds),
     )
 
 
@@ -143,9 +142,9 @@ def _value(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _interval(value: float, replicates: NDArray[np.float64], level: float) -> Interval | None:
+def _interval(value: float, replicates: NDArray[np.float64]) -> Interval | None:
     kept = replicates[~np.isnan(replicates)]
-    return percentiles(kept, level, "bootstrap") if len(kept) and not np.isnan(value) else None
+    return percentiles(kept, LEVEL, "bootstrap") if len(kept) and not np.isnan(value) else None
 
 
 def borders(counts: ConfusionCounts, labels: Sequence[str], diverging: Sequence[str]) -> Borders:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.agreement import Agreement, agreement
-from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles, resampled_sums
 from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 from hoofbeat.records import Answer, Comparison, Question
 
@@ -285,7 +285,6 @@ def split_of(
     one_audit_only: int,
     failed: tuple[int, int],
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> PrevalenceIntensity:
     """The split from one row for each question that both audits asked, in a fixed order.
@@ -296,7 +295,7 @@ def split_of(
     sums, drawn = rows.sum(axis=0), resampled_sums(rows, samples=samples, seed=seed)
 
     def change(counts: tuple[int, int], of: tuple[int, int]) -> ShareChange:
-        return _change(sums, drawn, counts, of, level)
+        return _change(sums, drawn, counts, of)
 
     any_div = change((_ANY, _AFTER + _ANY), (_ONE, _ONE))
     prevalence = change((_BOTH_ANY, _BOTH_ANY + 1), (_ONE, _ONE))
@@ -313,7 +312,7 @@ def split_of(
         by_coverage=(any_div.change or 0.0) - (prevalence.change or 0.0),
         by_coverage_interval=percentiles(
             (drawn[:, _AFTER + _ANY] - drawn[:, _ANY] - drawn[:, _BOTH_ANY + 1] + drawn[:, _BOTH_ANY]) / len(rows),
-            level,
+            LEVEL,
             "paired cluster bootstrap",
         ),
     )
@@ -324,7 +323,6 @@ def _change(
     drawn: NDArray[np.float64],
     counts: tuple[int, int],
     of: tuple[int, int],
-    level: float,
 ) -> ShareChange:
     before, after = (
         float(sums[count] / sums[whole]) if sums[whole] else None for count, whole in zip(counts, of, strict=True)
@@ -334,5 +332,5 @@ def _change(
     some = (drawn[:, of[0]] > 0) & (drawn[:, of[1]] > 0)
     rows = drawn[some]
     replicates = rows[:, counts[1]] / rows[:, of[1]] - rows[:, counts[0]] / rows[:, of[0]]
-    interval = percentiles(replicates, level, "paired cluster bootstrap")
+    interval = percentiles(replicates, LEVEL, "paired cluster bootstrap")
     return ShareChange(before=before, after=after, change=after - before, interval=interval)

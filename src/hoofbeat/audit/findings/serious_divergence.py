@@ -21,7 +21,7 @@ from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, diverging_rows, pairs_of, sure_rows
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, groups_of, unknown_question
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles
 from hoofbeat.records import Answer, Passage, Question
 
 LEVELS = ("low", "medium", "high")
@@ -209,7 +209,6 @@ def severity_ranking(
     unrated: float | None = None,
     pairs: AuditPairs | None = None,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> SeverityRanking:
     """Rank by disagreement and by weighted disagreement; `by` is one of the constants above or a facet's name.
@@ -239,10 +238,10 @@ def severity_ranking(
         )
         for place, name in enumerate(names)
     ]
-    value, interval = _spearman(sums[:, 0], sums[:, 1], samples, level, seed)
+    value, interval = _spearman(sums[:, 0], sums[:, 1], samples, seed)
     rate, rate_interval = None, None
     if rates is not None:
-        rate, rate_interval = _spearman(rates[:, 0], rates[:, 1], samples, level, seed)
+        rate, rate_interval = _spearman(rates[:, 0], rates[:, 1], samples, seed)
     return SeverityRanking(
         by=by,
         weights=dict(weights),
@@ -267,7 +266,6 @@ def _diverging(
     return rows.with_columns(
         polars.col("question").replace_strict(numbers, return_dtype=polars.Int64),
         *(polars.col(side).replace_strict(sources, return_dtype=polars.Int64) for side in ("a", "b")),
-        level=level,
         weight=level.replace_strict(dict(enumerate([*weights.values(), unrated])), return_dtype=polars.Float64),
     )
 
@@ -320,7 +318,7 @@ def _members(questions: Sequence[Question], facet: str, pairs: AuditPairs) -> tu
 
 
 def _spearman(
-    xs: NDArray[np.float64], ys: NDArray[np.float64], samples: int, level: float, seed: int
+    xs: NDArray[np.float64], ys: NDArray[np.float64], samples: int, seed: int
 ) -> tuple[float | None, Interval | None]:
     """Spearman's coefficient and its interval from resampling the points.
 
@@ -339,7 +337,7 @@ def _spearman(
     drawn = (np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(samples))
     replicates = np.array([_weighted(places, times) for times in drawn])
     known = replicates[~np.isnan(replicates)]
-    return value, percentiles(known, level, "bootstrap") if len(known) else None
+    return value, percentiles(known, LEVEL, "bootstrap") if len(known) else None
 
 
 def _weighted(places: Sequence[NDArray[np.int64]], times: NDArray[np.float64]) -> float:

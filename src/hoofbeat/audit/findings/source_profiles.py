@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, Coverage, RelationLabels, coverage
-from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums, wilson
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles, resampled_sums, wilson
 from hoofbeat.records import Answer, Question
 
 
@@ -168,7 +168,6 @@ def outlier_sources(
     domain: RelationLabels = FIVE_RELATIONS,
     *,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> list[OutlierSource]:
     """Every source that is judged, the one that most surely differs more than the others do first.
@@ -196,7 +195,6 @@ def outlier_sources(
             (int((judged[:, place] > 0).sum()), int(judged[:, place].sum()), int(diverging[:, place].sum())),
             sums[:, place],
             drawn[:, :, place],
-            level,
         )
         for place, name in enumerate(pairs.sources)
         if judged[:, place].any()
@@ -209,7 +207,6 @@ def _odd(
     counts: tuple[int, int, int],
     sums: NDArray[np.float64],
     drawn: NDArray[np.float64],
-    level: float,
 ) -> OutlierSource:
     matched, observed, expected = (float(value) for value in sums)
     some, hoped = drawn[drawn[:, 0] > 0], drawn[drawn[:, 2] > 0]
@@ -223,14 +220,14 @@ def _odd(
         observed=observed / matched if matched else None,
         expected=expected / matched if matched else None,
         ratio=observed / expected if expected else None,
-        interval=_interval(hoped[:, 1] / hoped[:, 2], level),
+        interval=_interval(hoped[:, 1] / hoped[:, 2]),
         excess=(observed - expected) / matched if matched else None,
-        excess_interval=_interval((some[:, 1] - some[:, 2]) / some[:, 0], level),
+        excess_interval=_interval((some[:, 1] - some[:, 2]) / some[:, 0]),
     )
 
 
-def _interval(replicates: NDArray[np.float64], level: float) -> Interval | None:
-    return percentiles(replicates, level, "cluster bootstrap") if len(replicates) else None
+def _interval(replicates: NDArray[np.float64]) -> Interval | None:
+    return percentiles(replicates, LEVEL, "cluster bootstrap") if len(replicates) else None
 
 
 def _row(source: str, covered: Coverage | None, counts: dict[str, int]) -> SourceRow:

@@ -23,7 +23,7 @@ from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.audit.sample_records import TrialPair
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.agreement import Agreement, agreement
-from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles, resampled_sums, wilson
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, bootstrap_mean, percentiles, resampled_sums, wilson
 
 
 class JoinedPairs(Struct, frozen=True, kw_only=True):
@@ -138,13 +138,12 @@ def agreement_of_tables(
     domain: RelationLabels = FIVE_RELATIONS,
     *,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> TableAgreement:
     """Agreement of two tables on the same pairs, for example of an audit in economy mode (first) with a full one."""
     joined = join(first, second, domain)
     basis = _basis(first, joined)
-    return joined_agreement(joined, basis, samples=samples, level=level, seed=seed)
+    return joined_agreement(joined, basis, samples=samples, seed=seed)
 
 
 def joined_agreement(
@@ -152,7 +151,6 @@ def joined_agreement(
     basis: polars.Series | None = None,
     *,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> TableAgreement:
     """The same of tables already joined; `basis` is that of the first table's shared pairs, if it is wanted."""
@@ -180,11 +178,11 @@ def joined_agreement(
         n=n,
         agree=agree,
         share=agree / n if n else None,
-        interval=wilson(agree, n, level),
-        cluster_interval=percentiles(shares, level, "cluster bootstrap") if n else None,
+        interval=wilson(agree, n),
+        cluster_interval=percentiles(shares, LEVEL, "cluster bootstrap") if n else None,
         same_side=int((sided[one] == sided[two]).sum()),
         kappa=None if np.isnan(kappa) else float(kappa),
-        kappa_interval=None if np.isnan(kappa) or not len(kappas) else percentiles(kappas, level, "cluster bootstrap"),
+        kappa_interval=None if np.isnan(kappa) or not len(kappas) else percentiles(kappas, LEVEL, "cluster bootstrap"),
         labels=order,
         confusion=tuple(tuple(line) for line in confusion.tolist()),
         absent_in_both=int(silent.sum()),
@@ -194,9 +192,7 @@ def joined_agreement(
     )
 
 
-def flip_rates(
-    probes: Iterable[tuple[str | None, str | None]], domain: RelationLabels = FIVE_RELATIONS, *, level: float = 0.95
-) -> FlipRate:
+def flip_rates(probes: Iterable[tuple[str | None, str | None]], domain: RelationLabels = FIVE_RELATIONS) -> FlipRate:
     """Flips over (label of A and B, label of B and A), None where a call gave no label."""
     scored: list[tuple[str, str]] = []
     unscored = 0
@@ -215,27 +211,27 @@ def flip_rates(
         n=n,
         flips=flips,
         rate=flips / n if n else None,
-        interval=wilson(flips, n, level),
+        interval=wilson(flips, n),
         crossing=crossing,
         crossing_rate=crossing / n if n else None,
-        crossing_interval=wilson(crossing, n, level),
+        crossing_interval=wilson(crossing, n),
         unscored=unscored,
         by_label=tuple(
-            _flips(label, [after for before, after in scored if before == label], domain, level)
+            _flips(label, [after for before, after in scored if before == label], domain)
             for label in domain.order
             if any(before == label for before, _ in scored)
         ),
     )
 
 
-def _flips(label: str, after: list[str], domain: RelationLabels, level: float) -> LabelFlips:
+def _flips(label: str, after: list[str], domain: RelationLabels) -> LabelFlips:
     changed = [other for other in after if other != label]
     return LabelFlips(
         label=label,
         n=len(after),
         flips=len(changed),
         rate=len(changed) / len(after),
-        interval=wilson(len(changed), len(after), level),
+        interval=wilson(len(changed), len(after)),
         to={other: changed.count(other) for other in domain.order if other in changed},
     )
 

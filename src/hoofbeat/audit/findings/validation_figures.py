@@ -38,7 +38,7 @@ from hoofbeat.findings.agreement import (
     agreement_with_intervals,
     weighted_kappa,
 )
-from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles
 from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 
 Kind = Callable[[str], bool]
@@ -105,7 +105,6 @@ def population(
     labels: Sequence[str],
     *,
     samples: int = SAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> Population:
     """Estimates from (judge's label, reference label) of a sample; `counts` are all pairs by the judge's label."""
@@ -130,7 +129,7 @@ def population(
     by_stratum = {
         label: (counts.get(label, 0), [(float(g == r), 1.0) for g, r in rows if g == label]) for label in labels
     }
-    agreed = stratified_rate(by_stratum, level=level)
+    agreed = stratified_rate(by_stratum)
     weights = sizes / np.where(drawn > 0, drawn, 1)
     again = _resampled(table, sizes, samples, seed) * weights
     weighted = table * weights
@@ -145,8 +144,8 @@ def population(
         kappa=None if math.isnan(kappa) else kappa,
         kappa_interval=None
         if math.isnan(kappa)
-        else percentiles(values[~np.isnan(values)], level, "bootstrap within strata"),
-        f1=f1_scores(np.concatenate([weighted, none], axis=1), labels, replicates=padded, level=level),
+        else percentiles(values[~np.isnan(values)], LEVEL, "bootstrap within strata"),
+        f1=f1_scores(np.concatenate([weighted, none], axis=1), labels, replicates=padded),
     )
 
 
@@ -156,7 +155,6 @@ def corrected_rates(
     domain: RelationLabels,
     *,
     without: Mapping[str, int] | None = None,
-    level: float = 0.95,
 ) -> tuple[CorrectedRate, ...]:
     """R_abs, R_div and R_con corrected by (judge's label, reference label) of the sample.
 
@@ -175,7 +173,7 @@ def corrected_rates(
             for label in strata
         }
         why = _missing({label: (size, len(given)) for label, (size, given) in mine.items()})
-        found = (None, None) if why else stratified_rate(mine, level=level)
+        found = (None, None) if why else stratified_rate(mine)
         if not why and found[0] is None:
             why = "people call no pair answered"
         return CorrectedRate(
@@ -210,7 +208,7 @@ def corrected_rates(
     )
 
 
-def stratified_rate(strata: Strata, *, level: float = 0.95) -> tuple[float | None, Interval | None]:
+def stratified_rate(strata: Strata) -> tuple[float | None, Interval | None]:
     """The ratio of the totals of y and x over strata, with its interval; y is at most x, and both are 0 or 1.
 
     Every stratum that has pairs must have labelled ones. The interval is None where a stratum of several pairs has only
@@ -234,9 +232,9 @@ def stratified_rate(strata: Strata, *, level: float = 0.95) -> tuple[float | Non
             same = tuple(given[0].tolist())
             moved = np.append(moved, [y - ratio * x for y, x in kinds if (y, x) != same])
         squared += size**2 * (1 - len(given) / size) * float(moved.var(ddof=1)) / len(given)
-    half = NormalDist().inv_cdf(0.5 + level / 2) * math.sqrt(squared) / total_x
+    half = NormalDist().inv_cdf(0.5 + LEVEL / 2) * math.sqrt(squared) / total_x
     return ratio, Interval(
-        low=max(0.0, ratio - half), high=min(1.0, ratio + half), level=level, method="linearised over strata"
+        low=max(0.0, ratio - half), high=min(1.0, ratio + half), level=LEVEL, method="linearised over strata"
     )
 
 
