@@ -266,6 +266,7 @@ def _diverging(
     return rows.with_columns(
         polars.col("question").replace_strict(numbers, return_dtype=polars.Int64),
         *(polars.col(side).replace_strict(sources, return_dtype=polars.Int64) for side in ("a", "b")),
+        level=level,
         weight=level.replace_strict(dict(enumerate([*weights.values(), unrated])), return_dtype=polars.Float64),
     )
 
