@@ -19,7 +19,7 @@ from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.recipes.steps import RecipeStep
 from hoofbeat.recipes.trials import (
     ChoiceTrialSettings,
-    ExamQuestion,
+    TriedQuestion,
     account_for_trials,
     choice_trials,
     open_trial,
@@ -33,8 +33,8 @@ ANSWER = "Mucormycosis"
 OPTIONS = (ANSWER, "Zygomycosis", "Aspergillosis", "Sinus carcinoma")
 
 
-def _show(item: RecipeItem) -> ExamQuestion:
-    return ExamQuestion(question="Which?", answer=ANSWER, case=item["case"], options=tuple(item["options"]))
+def _show(item: RecipeItem) -> TriedQuestion:
+    return TriedQuestion(question="Which?", answer=ANSWER, case=item["case"], options=tuple(item["options"]))
 
 
 def _item(name: str = "a", options: Sequence[str] = OPTIONS) -> RecipeItem:
@@ -193,7 +193,7 @@ def test_an_open_question_is_answered_and_the_answer_compared(tmp_path: Path) ->
             return {**said, "match": "no", "supported": "no", "missing": "the cause"}
         return said
 
-    def show(item: RecipeItem) -> ExamQuestion:
+    def show(item: RecipeItem) -> TriedQuestion:
         return msgspec.structs.replace(_show(item), options=())
 
     steps = [*open_trial(show), account_for_trials("trials", show)]

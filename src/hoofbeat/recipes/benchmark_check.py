@@ -35,8 +35,8 @@ from hoofbeat.recipes.trials import (
     OPEN,
     AnswerTrial,
     ChoiceTrialSettings,
-    ExamQuestion,
     QuestionTrials,
+    TriedQuestion,
     every_trial,
     trial_counts,
     trial_findings,
@@ -134,7 +134,7 @@ class BenchmarkCheck(Struct, frozen=True, kw_only=True):
             try_options="guess" in self.parts,
             compare_options="compare" in self.parts,
         )
-        return every_trial(chosen, lambda item: msgspec.convert(item["exam"], ExamQuestion))
+        return every_trial(chosen, lambda item: msgspec.convert(item["exam"], TriedQuestion))
 
     def _written(
         self, target: Path, checks: Sequence[QuestionCheck], summary: CheckSummary, command: Sequence[str]
@@ -313,8 +313,8 @@ def _as_answered(item: RecipeItem) -> RecipeItem:
     return item.put(trials=msgspec.to_builtins(QuestionTrials(answer=AnswerTrial(said=_USUAL_ANSWER))))
 
 
-def _exam(question: Question) -> ExamQuestion:
-    return ExamQuestion(
+def _exam(question: Question) -> TriedQuestion:
+    return TriedQuestion(
         question=question.text,
         answer=question.answer,
         case=question.context,

@@ -56,7 +56,7 @@ class ChoiceTrialSettings(OpenTrialSettings, frozen=True, kw_only=True):
     ] = True
 
 
-class ExamQuestion(Struct, frozen=True, kw_only=True):
+class TriedQuestion(Struct, frozen=True, kw_only=True):
     """What an examinee is shown, and the answer."""
 
     question: str
@@ -65,7 +65,7 @@ class ExamQuestion(Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
 
 
-Show = Callable[[RecipeItem], ExamQuestion]
+Show = Callable[[RecipeItem], TriedQuestion]
 Replace = Callable[[RecipeItem, Mapping[str, str], RecipeContext], Outcome]
 """Takes options that are also right, with why, out of an item and puts others in their place; lists what it took."""
 

@@ -35,7 +35,7 @@ from hoofbeat.recipes.corpus_steps import filter_steps, label_step
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, sample, together
-from hoofbeat.recipes.trials import ChoiceTrialSettings, ExamQuestion, choice_trials
+from hoofbeat.recipes.trials import ChoiceTrialSettings, TriedQuestion, choice_trials
 from hoofbeat.records import Question
 
 
@@ -162,9 +162,9 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     return RecipeOutput(questions=questions, editions=(edition,), review=tuple(tasks))
 
 
-def _exam(s: ClinbenchSettings, item: RecipeItem) -> ExamQuestion:
+def _exam(s: ClinbenchSettings, item: RecipeItem) -> TriedQuestion:
     options = tuple(each["text"] for each in item["options"])
-    return ExamQuestion(question=s.question, answer=item["diagnosis"], case=item["stem"], options=options)
+    return TriedQuestion(question=s.question, answer=item["diagnosis"], case=item["stem"], options=options)
 
 
 def _question(item: RecipeItem, context: RecipeContext) -> Question:

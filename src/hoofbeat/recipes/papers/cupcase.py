@@ -29,7 +29,7 @@ from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_document
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, drawn_for_review, reviewed, says_yes
 from hoofbeat.recipes.steps import RecipeStep, check, sample
-from hoofbeat.recipes.trials import ChoiceTrialSettings, ExamQuestion, choice_trials
+from hoofbeat.recipes.trials import ChoiceTrialSettings, TriedQuestion, choice_trials
 from hoofbeat.records import Question
 
 QUESTION = "What is the most likely diagnosis?"
@@ -190,9 +190,9 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     )
 
 
-def _exam(item: RecipeItem) -> ExamQuestion:
+def _exam(item: RecipeItem) -> TriedQuestion:
     options = (item["diagnosis"], *item["distractors"])
-    return ExamQuestion(question=QUESTION, answer=item["diagnosis"], case=item["stem"], options=options)
+    return TriedQuestion(question=QUESTION, answer=item["diagnosis"], case=item["stem"], options=options)
 
 
 def _question(item: RecipeItem, context: RecipeContext, *, options: bool) -> Question:

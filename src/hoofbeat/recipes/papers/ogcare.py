@@ -38,7 +38,7 @@ from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_document
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.steps import RecipeStep, ask, sample, together
-from hoofbeat.recipes.trials import ExamQuestion, OpenTrialSettings, account_for_trials, open_trial
+from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
@@ -499,9 +499,9 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     return RecipeOutput(questions=main, editions=editions, review=tasks)
 
 
-def _exam(item: RecipeItem) -> ExamQuestion:
+def _exam(item: RecipeItem) -> TriedQuestion:
     """The question before distraction: whether that keeps what the answer needs is verified apart."""
-    return ExamQuestion(question=item["question"], answer=item["answer"], case=item["context"])
+    return TriedQuestion(question=item["question"], answer=item["answer"], case=item["context"])
 
 
 def _corrections(items: Sequence[RecipeItem]) -> TableFile:

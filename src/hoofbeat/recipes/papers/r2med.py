@@ -30,7 +30,7 @@ from hoofbeat.recipes.recipe import Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import doubtful_first, review_tasks, two_stage
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample, together
-from hoofbeat.recipes.trials import ExamQuestion, OpenTrialSettings, account_for_trials, open_trial
+from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial
 from hoofbeat.records import Question
 
 Task = Literal["qa-reference", "clinical-evidence", "clinical-case"]
@@ -161,12 +161,12 @@ def _reasoning_steps(s: R2medSettings) -> list[RecipeStep]:
     return [*together(reasoning, solve), match, account_for_trials("trials", exam)]
 
 
-def _exam_of_case(item: RecipeItem) -> ExamQuestion:
-    return ExamQuestion(question=QUESTION, answer=str(item["answer"]), case=str(item["query"]))
+def _exam_of_case(item: RecipeItem) -> TriedQuestion:
+    return TriedQuestion(question=QUESTION, answer=str(item["answer"]), case=str(item["query"]))
 
 
-def _exam_of_question(item: RecipeItem) -> ExamQuestion:
-    return ExamQuestion(question=str(item["query"]), answer=str(item["answer"]))
+def _exam_of_question(item: RecipeItem) -> TriedQuestion:
+    return TriedQuestion(question=str(item["query"]), answer=str(item["answer"]))
 
 
 # Collecting and filtering, by task
