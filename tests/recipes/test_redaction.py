@@ -6,7 +6,6 @@ from hoofbeat.corpus.vocabulary import find_words
 from hoofbeat.recipes.cases.redaction import (
     RedactedSpan,
     Redaction,
-    cut_after_diagnosis,
     drop_empty_headings,
     find_made,
     is_provisional,
@@ -46,28 +45,6 @@ def test_a_reference_that_names_it_goes_too() -> None:
     text = "The nodes were large (Fig. 1, sarcoidosis). They were firm (Fig. 2)."
     case = remove_mentions(redact(Document(id="d", title="t", text=text), (0, len(text))), _mentions, "x")
     assert case.text == "They were firm (Fig. 2)."
-
-
-def test_what_follows_the_diagnosis_goes() -> None:
-    cut = cut_after_diagnosis(_whole(), TEXT.index("which confirmed"), _mentions, 20)
-    assert cut is not None
-    assert "Prednisone" not in cut.text
-    assert cut.text.endswith("(Fig. 1).") or "granulomas" in cut.text
-    earlier = cut_after_diagnosis(_whole(), TEXT.index("He was well"), _mentions, 20)
-    assert earlier is not None
-    assert "granulomas" not in earlier.text  # the sentence before it names the diagnosis as found
-
-
-def test_a_sentence_that_states_it_in_no_known_word_goes_whole() -> None:
-    stated = TEXT.index("He was well")
-    cut = cut_after_diagnosis(_whole(), stated, lambda _text: [], 20)
-    assert cut is not None
-    assert cut.text.endswith("Prednisone was given.")
-
-
-def test_nothing_is_left_where_the_diagnosis_opens_the_case() -> None:
-    assert cut_after_diagnosis(_whole(), 0, lambda _text: [], 20) is None
-    assert cut_after_diagnosis(_whole(), TEXT.index("Prednisone"), _mentions, 500) is None
 
 
 def test_every_character_left_leads_back_to_the_source() -> None:

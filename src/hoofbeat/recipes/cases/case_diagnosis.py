@@ -2,8 +2,7 @@
 
 `name_diagnosis` asks for the disease and the words that state it. What a model calls the diagnosis must be one
 diagnosis; other names of it in the source are collected. `cut_leaks` cuts the stem at the first sentence in which the
-leak guard finds it; `cut_giveaway` asks for the first sentence that tells it in other words, or that tells of its
-treatment. A step that leaves out single sentences instead is in `shown_sentences`.
+leak guard finds it. A step that asks a model what to leave out instead is in `shown_sentences`.
 """
 
 from __future__ import annotations
@@ -110,7 +109,6 @@ MIN_SHARED = 0.5
 """The share of a disease's words that a text must have to name it, where a recipe does not say otherwise."""
 
 NAMING = "case-diagnosis"
-GIVEAWAY = "clinbench-giveaway"
 FLAGGED = "flags"
 """The value of an item that lists what rules object to and the model insists on: a reviewer reads these first."""
 
@@ -327,32 +325,6 @@ def cut_leaks(name: str, vocabularies: Sequence[str], *, min_match: float = 0.9,
         return item
 
     return check(name, judge)
-
-
-def cut_giveaway(name: str, *, min_match: float) -> RecipeStep:
-    """Ask for the first sentence that tells the diagnosis or its treatment, and cut the stem there.
-
-    Words that are not in the stem prove nothing, so an item for which they are given is turned away.
-    """
-
-    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
-        stem = context.fit(item["stem"], load_prompt(GIVEAWAY), beside=len(item["diagnosis"]))
-        return {"diagnosis": item["diagnosis"], "stem": stem}
-
-    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
-        kind, quote = str(value["kind"]), str(value["quote"])
-        if kind == "nothing":
-            return item
-        document, spans = context.document(item.documents[0]), spans_of(item)
-        found = find_quote(document, quote, min_score=min_match, within=(spans[0][0], spans[-1][1]))
-        if found is None:
-            return ItemRejection(reason="the sentence to cut at is not in the stem", details=quote[:300])
-        kept = trim_treatment(document, cut_before(document, spans, found.spans[0].start))
-        if not kept:
-            return ItemRejection(reason="the diagnosis is told from the beginning on", details=quote[:300])
-        return with_stem(item, document, kept).put(cut={"by": "model", "kind": kind, "words": quote})
-
-    return ask(name, GIVEAWAY, values=values, read=read)
 
 
 def told(document: Document, room: int) -> str:

@@ -32,8 +32,6 @@ _LONGEST = 80
 class _Rules(Struct, frozen=True):
     leading: re.Pattern[str]
     begun: re.Pattern[str]
-    made: re.Pattern[str]
-    not_yet: re.Pattern[str]
     reference: re.Pattern[str]
     provisional: re.Pattern[str]
     says: re.Pattern[str]
@@ -51,8 +49,6 @@ def _rules() -> _Rules:
     return _Rules(
         leading=re.compile(rf"(?:^|(?<=[\s,;(]))(?:{leading})(?=\s)", re.IGNORECASE),
         begun=re.compile(data["begun"], re.IGNORECASE),
-        made=re.compile("|".join(data["made"]), re.IGNORECASE),
-        not_yet=re.compile("|".join(data["not_yet"]), re.IGNORECASE),
         reference=re.compile(data["reference"], re.IGNORECASE),
         provisional=re.compile(data["provisional"], re.IGNORECASE),
         says=re.compile("|".join([*data["made"], *data["found"]]), re.IGNORECASE),
@@ -155,33 +151,6 @@ def redact(document: Document, span: tuple[int, int], removed: Sequence[dict[str
     """A stretch of a document, with what `listed` said was removed before."""
     holes = (RedactedSpan(int(r["start"]), int(r["end"]), str(r["why"])) for r in removed)
     return Redaction(document=document, start=span[0], end=span[1]).without(*holes)
-
-
-def cut_after_diagnosis(
-    redaction: Redaction, stated: int, mentions: Callable[[str], Places], min_words: int
-) -> Redaction | None:
-    """Without all that follows the sentence in which the diagnosis is made; None where too little stands before it.
-
-    `stated` is where the model says that is. An earlier sentence that names the diagnosis as made comes first; one
-    with fewer than `min_words` words before it only announces the case and is not where the diagnosis is made.
-    """
-    text = redaction.document.text
-    sentences = sentence_spans(text, redaction.start, redaction.end)
-    words = 0
-    for start, end in sentences:
-        here = text[start:end]
-        if (start <= stated < end or _made(here, mentions)) and words >= min_words:
-            cut = redaction.without(RedactedSpan(end, redaction.end, "after the diagnosis was made"))
-            return cut if mentions(here) else cut.without(*_around_references(text, start, end, "states the diagnosis"))
-        words += len(here.split())
-    return None
-
-
-def sentence_at(redaction: Redaction, place: int) -> str:
-    """The sentence of the source that stands at a place; nothing outside the stretch."""
-    text = redaction.document.text
-    spans = sentence_spans(text, redaction.start, redaction.end)
-    return next((text[start:end] for start, end in spans if start <= place < end), "")
 
 
 def find_made(redaction: Redaction, mentions: Callable[[str], Places]) -> tuple[int, int] | None:
@@ -308,8 +277,3 @@ def _around_references(
         at = match.end()
     holes.append(RedactedSpan(at, end, why))
     return [hole for hole in holes if any(map(str.isalnum, text[hole.start : hole.end]))]
-
-
-def _made(sentence: str, mentions: Callable[[str], Places]) -> bool:
-    rules = _rules()
-    return bool(rules.made.search(sentence)) and not rules.not_yet.search(sentence) and bool(mentions(sentence))
