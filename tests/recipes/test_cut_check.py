@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from hoofbeat.recipes.cases.cut_check import marked
-from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
+from pathlib import Path
+from typing import Any
+
+from hoofbeat.recipes.cases.cut_check import cut_check, marked
+from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction, redact
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
+from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.records import Document
+from tests.recipes.support import Script, a_context
 
 TEXT = "She had fever. Echocardiography showed a mass, a myxoma. It was removed."
 
@@ -28,3 +34,32 @@ def test_words_put_back_leave_the_rest_of_their_hole() -> None:
     back = case.with_back(start, TEXT.index(", a myxoma"))
     assert back.text == "She had fever. Echocardiography showed a mass"
     assert [hole.why for hole in back.removed] == ["after"]
+
+
+def test_words_that_name_the_answer_are_not_put_back(tmp_path: Path) -> None:
+    """The model is told, names a part that does not tell, and the changed case is looked at once more."""
+    document = Document(id="d", title="", text=TEXT)
+    start = TEXT.index("Echo")
+    hole = RedactedSpan(start, len(TEXT), "after")
+    clean: dict[str, Any] = {"lost": [], "left": [], "reason": "fine", "usable": "yes"}
+    wanted = ("Echocardiography showed a mass, a myxoma.", "Echocardiography showed a mass")
+    said = iter([*({**clean, "lost": [{"sentence": 2, "words": each, "why": "the mass"}]} for each in wanted), clean])
+    script = Script(lambda _name, _request: next(said))
+
+    def shown(item: RecipeItem, context: RecipeContext) -> Redaction:
+        return redact(context.document("d"), (0, len(TEXT)), item["removed"])
+
+    def put(item: RecipeItem, case: Redaction) -> RecipeItem:
+        return item.put(removed=case.listed(), stem=case.text)
+
+    first = put(
+        RecipeItem(id="d", documents=("d",), values={"diagnosis": "cardiac myxoma", "synonyms": []}),
+        redact(document, (0, len(TEXT))).without(hole),
+    )
+    with a_context(tmp_path, [document], RecipeSettings(), {"model": script}) as context:
+        item: Any = first
+        for step in cut_check("check", shown=shown, put=put, answer="diagnosis"):
+            (item,) = step.run([item], context)
+    assert item["stem"] == "She had fever. Echocardiography showed a mass"
+    assert len(script.requests) == 3
+    assert "name the answer and can't be put back" in script.requests[1][1].messages[-1].content

@@ -20,7 +20,8 @@ from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction
 from hoofbeat.recipes.context import RecipeContext, TableFile
-from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.guards.leaks import find_leaks
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
@@ -38,6 +39,7 @@ def cut_check(
     """Ask whether the cuts of a case are right, change what the model names, and ask once more where it changed.
 
     `answer` is the item's value that the examinee has to find. The item's `cut_check` says what was found and changed.
+    Words that name the answer are not put back: the model is told so and asked for others.
     """
 
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
@@ -46,13 +48,22 @@ def cut_check(
         case = context.fit(lines, load_prompt(CUT_CHECK), beside=beside)
         return {"case": case, "question": question, "answer": item[answer]}
 
-    def first(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    def first(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
         before = shown(item, context)
-        after, changes = _changed(before, value)
-        if after == before and value["usable"] != "yes":
+        telling = [entry for entry in value["lost"] if _mentions(item, answer, str(entry["words"]), before)]
+        silent = {**value, "lost": [entry for entry in value["lost"] if entry not in telling]}
+        after, changes = _changed(before, silent)
+        if after == before and value["usable"] != "yes" and not telling:
             return ItemRejection(reason="the case can't be used as it is cut", details=value["reason"])
         found = {"reason": value["reason"], "changes": changes}
-        return (put(item, after) if after != before else item).put(cut_check=found)
+        done = (put(item, after) if after != before else item).put(cut_check=found)
+        if not telling:
+            return done
+        words = "; ".join(str(entry["words"]) for entry in telling)
+        say = (
+            f"These words name the answer and can't be put back: {words}. Name a part that does not, or leave them out."
+        )
+        return AskAgain(reason="words to be put back name the answer", details=words, say=say, otherwise=done)
 
     def second(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
         if value["usable"] != "yes":
@@ -115,6 +126,13 @@ def _changed(case: Redaction, value: dict[str, Any]) -> tuple[Redaction, list[di
             changes.append({"what": done, "start": start, "end": end, "words": words, "why": why})
             case = changed
     return case, changes
+
+
+def _mentions(item: RecipeItem, answer: str, words: str, case: Redaction) -> bool:
+    """Whether words name the answer, but for those that the item allows: a model has looked at them twice."""
+    synonyms = tuple(map(str, item.get("synonyms") or ()))
+    leaks = find_leaks(words, str(item[answer]), synonyms=synonyms, source=case.document)
+    return any(leak.text not in item.get("allowed", ()) for leak in leaks)
 
 
 def _place(case: Redaction, number: int, words: str) -> tuple[int, int] | None:
