@@ -838,7 +838,7 @@ def compare(
 
     `systems` chooses among answers; `judged` and `condition` are the judgments that go with rankings.
     """
-    from hoofbeat.reports.comparison.compare_folders import compare_folders
+    from hoofbeat.reports.comparison import compare_folders
 
     compared = compare_folders(
         _paths(folders),

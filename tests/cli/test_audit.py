@@ -13,8 +13,7 @@ import pytest
 from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.cli import cli
-from hoofbeat.cli.audit import AuditCommand
-from hoofbeat.cli.audit_output import economy_words
+from hoofbeat.cli.audit import AuditCommand, economy_words
 from hoofbeat.corpus import import_corpus
 from hoofbeat.records import Question
 from hoofbeat.store import Counts

@@ -1,9 +1,10 @@
-"""`hoofbeat audit`: the same questions, one source at a time."""
+"""`hoofbeat audit`: the same questions, one source at a time; and what is said of how an audit went."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import click
 from click.core import ParameterSource
@@ -12,21 +13,27 @@ from msgspec import Struct
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
+from hoofbeat.audit.economy_check import calls_saved
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.table_agreement import flip_rates
 from hoofbeat.audit.judge_trial import trial_of, untried_note
-from hoofbeat.cli.audit_output import print_audit_outcome
 from hoofbeat.cli.command_classes import Under, VerbWithOthers
+from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
+from hoofbeat.findings.intervals import wilson
 from hoofbeat.models import Model
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.progress import Progress
 from hoofbeat.recipes import named_questions
 from hoofbeat.records import Question
+from hoofbeat.reports.tables import count_of
 from hoofbeat.retrieval.rankings.test_collection import index_corpus
 from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
 
+_DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
 _NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens")
 
 _TRUST, _FOLDERS = "audit_trust", "audit_folders"
@@ -212,3 +219,45 @@ def _refuse(context: click.Context, options: tuple[str, ...] | list[str], why: s
     if idle:
         said = ", ".join(idle)
         raise UsageError(f"{said} would do nothing: {why}", fix=fix.format(said))
+
+
+def print_audit_outcome(screen: Screen, audit: Audit) -> None:
+    """Say how pairs came to their labels, what is doubtful in citations, and what the probes found."""
+    metrics = cast("dict[str, Any]", audit.artefact.manifest.metrics)
+    bases = metrics.get("basis", {})
+    if bases:
+        told = ", ".join(f"{count:,} {name}" for name, count in bases.items())
+        screen.say(f"pairs by how they got their label ({audit.mode} judging): {told}")
+    cited = metrics.get("citations", {})
+    doubts = ", ".join(f"{cited[name]:,} {name}" for name in _DOUBTS if cited.get(name))
+    if doubts:
+        screen.say(f"citations of {count_of(cited.get('answers', 0), 'answer')} that are doubtful: {doubts}")
+    if metrics.get("label_only"):
+        screen.say(f"{count_of(metrics['label_only'], 'judgment')} could be read for the label only")
+    if probes := audit.order_probes:
+        found = flip_rates(((each.label, each.swapped) for each in probes), RelationLabels.of(audit.pack.labels))
+        screen.say(
+            f"with the answers exchanged, {found.flips} of {found.n} labels changed "
+            f"(95% interval {found.interval.low:.1%} to {found.interval.high:.1%})"
+        )
+    if check := metrics.get("economy"):
+        screen.say(economy_words(check, bases.get("judged", 0)))
+    for reason, count in audit.artefact.manifest.counts.reasons.items():
+        screen.say(f"left out: {count_of(count, 'row')} ({reason})")
+
+
+def economy_words(check: Mapping[str, int], judged: int) -> str:
+    """How many labels economy spread beside so many judged ones, what that saves, and how many of a sample agree."""
+    if not check["spread"]:
+        return "economy: no label was spread over a group, so nothing was saved and there was nothing to check"
+    told = (
+        f"economy: {check['spread']:,} labels were spread over groups, {judged:,} pairs had a call of their own "
+        f"({calls_saved(check['spread'], judged, check['checked'] + check.get('unscored', 0))})"
+    )
+    if not check["checked"]:
+        return f"{told}; none was judged for real"
+    span = wilson(check["agree"], check["checked"])
+    return (
+        f"{told}; of {check['checked']} judged for real, "
+        f"{check['agree']} agree (95% interval {span.low:.1%} to {span.high:.1%})"
+    )

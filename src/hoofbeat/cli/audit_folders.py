@@ -25,7 +25,7 @@ from hoofbeat.audit.themes_folder import (
     theme_weight,
     write_themes,
 )
-from hoofbeat.cli.audit_output import print_audit_outcome
+from hoofbeat.cli.audit import print_audit_outcome
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import UsageError

@@ -8,9 +8,9 @@ import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, command_words, json_option, output_option
+from hoofbeat.reports.comparison import compare_folders
 from hoofbeat.reports.comparison.answers import AnswersComparison
 from hoofbeat.reports.comparison.answers_page import flips_of, warnings_of
-from hoofbeat.reports.comparison.compare_folders import compare_folders
 from hoofbeat.reports.comparison.rankings import RankingsComparison
 from hoofbeat.reports.report_writer import KIND
 from hoofbeat.reports.tables import Cell, columns_of

@@ -13,8 +13,16 @@ from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.page import page_style
 from hoofbeat.review.invitations import Throttle
 from hoofbeat.version import __version__
-from hoofbeat.web import ask_pages, home_page
-from hoofbeat.web.browse import audit_pages, benchmark_pages, corpus_pages, ranking_pages, run_comparison, run_pages
+from hoofbeat.web import ask_pages
+from hoofbeat.web.browse import (
+    audit_pages,
+    benchmark_pages,
+    corpus_pages,
+    folder_pages,
+    ranking_pages,
+    run_comparison,
+    run_pages,
+)
 from hoofbeat.web.browse.open_folders import PageInstead
 from hoofbeat.web.page_rendering import REFUSALS, refuse, refuse_error
 from hoofbeat.web.review import adjudication_pages, exam_pages, people_pages, task_pages, team_pages
@@ -26,7 +34,7 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 _FIXES = {401: "open the link you were given", 403: "ask whoever invited you"}
 _WORDS = {"Not Found": "there is no such page", "Method Not Allowed": "this can't be done here"}  # the framework's own
 _PARTS = (
-    home_page,
+    folder_pages,
     corpus_pages,
     benchmark_pages,
     ranking_pages,

@@ -22,7 +22,7 @@ from hoofbeat.records import Hit
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.retrieval.rankings.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values, index_ranking
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.web.browse.folder_page import FolderDetails, report_details
+from hoofbeat.web.browse.folder_pages import FolderDetails, report_details
 from hoofbeat.web.browse.links import (
     FACET,
     Choices,

@@ -12,7 +12,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.reports.report_build import assemble
 from hoofbeat.store import Counts, Manifest, create
 from hoofbeat.store.files import write_bytes
-from hoofbeat.web.browse import folder_page
+from hoofbeat.web.browse import folder_pages
 from tests.reports.examples import rankings
 from tests.web.browse_support import HOSTILE, Visitor, a_benchmark, a_corpus, a_site
 
@@ -77,7 +77,7 @@ def test_figures_that_cant_be_read_leave_the_rest(tmp_path: Path) -> None:
 
 
 def test_sizes_are_in_words() -> None:
-    sizes = [folder_page._size(amount) for amount in (0, 999, 1_500, 250_000, 7_250_000_000)]
+    sizes = [folder_pages._size(amount) for amount in (0, 999, 1_500, 250_000, 7_250_000_000)]
     assert sizes == ["0 B", "999 B", "1.5 kB", "250 kB", "7.2 GB"]
 
 
