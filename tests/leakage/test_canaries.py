@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hoofbeat.leakage import canaries
 from hoofbeat.leakage.canaries import (
-    canaries_in_documents,
     canaries_in_file,
     canaries_in_text,
     canary_line,
@@ -15,15 +14,13 @@ from hoofbeat.leakage.canaries import (
     make_canary,
     matched_digits,
 )
-from hoofbeat.records import Document
 
 GUID = "0f0e0d0c-0b0a-4908-8706-050403020100"
 
 
-def test_a_planted_canary_is_found_in_a_document_and_in_a_file(tmp_path: Path) -> None:
-    planted = Document(id="d2", title="Invented", text=f"Case one.\n\nmine-benchmark-canary GUID {GUID.upper()}\n")
-    clean = Document(id="d1", title="Invented", text=f"A device with the identifier {GUID} was implanted.")
-    [found] = list(canaries_in_documents([clean, planted]))
+def test_a_planted_canary_is_found_in_a_text_and_in_a_file(tmp_path: Path) -> None:
+    assert not canaries_in_text(f"A device with the identifier {GUID} was implanted.", "d1")
+    [found] = canaries_in_text(f"Case one.\n\nmine-benchmark-canary GUID {GUID.upper()}\n", "d2")
     assert (found.place, found.guid, found.name) == ("d2", GUID, "")
     file = tmp_path / "questions.jsonl"
     file.write_text(f'{{"canary": "{GUID}"}}\n{{"text": "canary string: {GUID}"}}\n', encoding="utf-8")

@@ -10,14 +10,11 @@ from __future__ import annotations
 import re
 import tomllib
 import uuid
-from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from msgspec import Struct, convert
-
-from hoofbeat.records import Document
 
 _NAMESPACE = uuid.UUID(bytes=b"hoofbeat canary\x00", version=5)
 _GUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
@@ -85,12 +82,6 @@ def canaries_in_text(text: str, place: str) -> list[FoundCanary]:
             guid, FoundCanary(place=place, guid=guid, name=names.get(guid, ""), text=" ".join(around.split()))
         )
     return list(found.values())
-
-
-def canaries_in_documents(documents: Iterable[Document]) -> Iterator[FoundCanary]:
-    """Every canary in the documents, document by document."""
-    for document in documents:
-        yield from canaries_in_text(document.text, document.id)
 
 
 def canaries_in_file(path: Path, name: str) -> list[FoundCanary]:

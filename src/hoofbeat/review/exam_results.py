@@ -10,6 +10,7 @@ from pathlib import Path
 from time import time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.answering.run_folder import KIND, Run
 from hoofbeat.errors import InputError
@@ -112,12 +113,8 @@ def _answer(sitting: ExamSitting, entry: ExamQuestion, share: int, given: ExamAn
     if given is None:
         return base
     spent = TraceStep(stage=FORM, what="answered", text=f"{given.seconds:.1f} s, {entry.why}")
-    return Answer(
-        question=base.question,
-        model=base.model,
-        condition=base.condition,
-        protocol=protocol,
-        options=entry.options,
+    return replace(
+        base,
         text=given.answer,
         choice=given.answer if protocol else None,
         reading="chosen by a person" if protocol else "",

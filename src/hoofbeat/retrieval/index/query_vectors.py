@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.encoder_base import NO_INSTRUCTIONS, Instructions
 
-__all__ = ["NO_INSTRUCTIONS", "Encode", "Instructions", "Vectors", "instruction_names", "instructions", "mean_vectors"]
+__all__ = ["NO_INSTRUCTIONS", "Encode", "Instructions", "Vectors", "instructions", "mean_vectors"]
 
 
 Vectors = NDArray[np.float32]
@@ -78,11 +78,6 @@ def instructions(name: str) -> Instructions:
     if name not in known:
         raise UsageError(f"there are no instructions {name!r}", fix=f"choose one of: {', '.join(known)}")
     return known[name]
-
-
-def instruction_names() -> tuple[str, ...]:
-    """Every name that `instructions` knows."""
-    return tuple(_known())
 
 
 @functools.cache
