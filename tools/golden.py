@@ -331,6 +331,7 @@ STEPS = [
     Step("judge-people", ("judge", "judged", "--human", "given/sheet.csv", "--annotator", "A", "-o", "judged-people"),
          needs=("judge-sheet",), before=_judge),
     Step("compare-answers", ("compare", "judged", "judged-samples", "-o", "compared-answers")),
+    Step("check", ("check", "clinbench", *SCRIPTED, "--limit", "6", "-o", "check")),
     Step("leakage", (
         "leakage", "clinbench", *SCRIPTED, "--run", "run-letter", "--cutoff", "scripted=2024-06", "--against", "bench",
         "--limit", "6", "-o", "leaks",

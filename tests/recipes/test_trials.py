@@ -13,6 +13,7 @@ from hoofbeat.models import ChatRequest
 from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.benchmark_output import build_benchmark
 from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.item_lookup import question_trials
 from hoofbeat.recipes.recipe import Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem, RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewTask
@@ -23,9 +24,12 @@ from hoofbeat.recipes.trials import (
     account_for_trials,
     choice_trials,
     open_trial,
+    trial_lines,
     trials_of,
 )
 from hoofbeat.records import Document, Question
+from hoofbeat.reports.model import Text, tables_in
+from hoofbeat.reports.sections.benchmark_section import build_blocks
 from hoofbeat.store.tables import read_jsonl
 from tests.recipes.support import Script, a_context, passing_trial, user_text
 
@@ -247,3 +251,19 @@ def test_doubtful_questions_come_first_in_the_review(tmp_path: Path) -> None:
     assert not list(read_jsonl(made.file("rejected.jsonl"), RejectedItem))
     counted: Any = made.manifest.metrics["trials"]
     assert counted["questions"] == 3
+    tried = question_trials(made, "b")
+    assert tried is not None
+    assert trial_lines(tried) == [
+        f"a solver answered “{ANSWER}” (right): the findings",
+        f"from the options alone it guessed “{tried.guess.said if tried.guess else ''}” (wrong, by chance): "
+        "nothing points to it",
+        "3 wrong options were compared with the answer and the case",
+        "not answerable: the biopsy",
+    ]
+    assert question_trials(made, "z") is None
+    blocks = build_blocks(made, "b")
+    told = " ".join(block.text for block in blocks if isinstance(block, Text))
+    assert "2 of 3 questions passed every trial without doubt." in told
+    assert "right in 3 of 3" in told
+    (table,) = [each for each in tables_in(blocks) if each.name == "b-doubts"]
+    assert table.rows[0][:2] == ("not answerable", 1)
