@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hoofbeat.corpus.funnel import FunnelStep, read_funnel
 from hoofbeat.corpus.stats import CorpusStats, Share
-from hoofbeat.reports.stats_plots import funnel_svg, stats_plots, stats_svg
+from hoofbeat.reports.sections.statistics_section import funnel_svg, stats_plots, stats_svg
 from tests.reports import corpora
 from tests.reports.examples import HOSTILE
 

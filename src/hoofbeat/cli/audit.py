@@ -17,9 +17,8 @@ from hoofbeat.audit.economy_check import calls_saved
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.table_agreement import flip_rates
 from hoofbeat.audit.judge_trial import trial_of, untried_note
-from hoofbeat.cli.command_classes import Under, VerbWithOthers
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
+from hoofbeat.cli.session import Calling, Under, VerbWithOthers, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import wilson

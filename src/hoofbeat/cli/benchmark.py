@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from hoofbeat.benchmarks.benchmark_import import ImportFormat, import_benchmark
-from hoofbeat.cli.command_classes import CommandWithList, ExtensionName
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.cli.session import CommandWithList, ExtensionName, command_words, json_option, output_option
 from hoofbeat.registry import registry
 
 

@@ -11,9 +11,16 @@ import click
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.benchmarks.rarity_aging import HEADER, AgingRow, aging_counts, aging_rows, aging_table
-from hoofbeat.cli.command_classes import CommandWithList, ExtensionName
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import check_file, command_words, json_option, output_option, plot_option
+from hoofbeat.cli.session import (
+    CommandWithList,
+    ExtensionName,
+    check_file,
+    command_words,
+    json_option,
+    output_option,
+    plot_option,
+)
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.corpus import CorpusFormat, export_corpus
 from hoofbeat.corpus.filter import CorpusFilter, parse_filters
@@ -135,7 +142,7 @@ def filter_command(
         if step.remark is not None:
             screen.say(step.remark(Corpus.open(output).documents()))
     if plot is not None:
-        from hoofbeat.reports.stats_plots import funnel_svg
+        from hoofbeat.reports.sections.statistics_section import funnel_svg
 
         write_bytes(plot, funnel_svg(funnel).encode())
         screen.say(f"plot: {plot}")

@@ -113,7 +113,7 @@ def stats_command(
     if not as_json:
         _print_stats(stats)
     if plot is not None:
-        from hoofbeat.reports.stats_plots import stats_svg
+        from hoofbeat.reports.sections.statistics_section import stats_svg
 
         write_bytes(plot, stats_svg(stats).encode())
         screen.say(f"plot: {plot}")

@@ -8,9 +8,15 @@ import click
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.export import ExportFormat, corpus_of_export, export_benchmark
-from hoofbeat.cli.command_classes import CommandWithList, ExtensionName
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, edition_option, json_option, output_option
+from hoofbeat.cli.session import (
+    CommandWithList,
+    ExtensionName,
+    command_words,
+    edition_option,
+    json_option,
+    output_option,
+)
 from hoofbeat.registry import registry
 
 

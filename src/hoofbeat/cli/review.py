@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from hoofbeat.cli.command_classes import Under, VerbWithOthers
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.review_people import database_option
 from hoofbeat.cli.serve import listening_options
-from hoofbeat.cli.session import json_option
+from hoofbeat.cli.session import Under, VerbWithOthers, json_option
 from hoofbeat.errors import UsageError
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from hoofbeat.reports.section import (
     figure,
     reasons_text,
 )
-from hoofbeat.reports.stats_plots import FUNNEL_TITLE, funnel_plot
+from hoofbeat.reports.sections.statistics_section import FUNNEL_TITLE, funnel_plot
 from hoofbeat.reports.tables import Cell, Table, columns_of, count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
