@@ -7,7 +7,7 @@ what a person sent in a form; `encodable` is what tokenizers and databases take;
 Normal forms. Each is named by its purpose, because they must differ: `caseless` for names and labels that people type,
 `for_word_matching` and `for_title_matching` where only the words count, `for_quote_matching` where every folded
 character must lead back to its place, `for_exact_match` as in SQuAD. Forms that need word lists or a domain's rules are
-beside those: `vocabularies.words.term_form`, `answering.option_names`, `audit.pair_plan.same_answer_form`.
+beside those: `corpus.terms.term_form`, `answering.option_names`, `audit.pair_plan.same_answer_form`.
 """
 
 from __future__ import annotations

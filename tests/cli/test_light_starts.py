@@ -22,18 +22,18 @@ print(code, sum(name.split(".")[0] == "hoofbeat" for name in sys.modules))
 
 # Measured, and 5% more. A higher bound needs a reason; `python -m bench.starts` prints the counts.
 _SMALL = {
-    "demo": 14,
+    "demo": 12,
     "check": 12,
-    "weights": 18,
-    "verify": 20,
-    "answer": 25,
-    "serve": 36,
-    "ledger": 40,
-    "export": 44,
-    "review": 50,
+    "weights": 16,
+    "verify": 15,
+    "answer": 21,
+    "serve": 29,
+    "ledger": 34,
+    "export": 33,
+    "review": 38,
 }
-_MIDDLE = {"predictions": 56, "show": 74, "judge": 87, "leakage": 91, "corpus": 92, "ask": 116}
-_LARGE = {"compare": 153, "build": 130, "audit": 174, "retrieve": 119, "report": 185}
+_MIDDLE = {"predictions": 38, "show": 61, "judge": 74, "leakage": 80, "corpus": 68, "ask": 90}
+_LARGE = {"compare": 125, "build": 117, "audit": 128, "retrieve": 99, "report": 174}
 
 
 @pytest.mark.parametrize("bounds", [_SMALL, _MIDDLE, _LARGE], ids=["small", "middle", "large"])
