@@ -18,7 +18,7 @@ from hoofbeat.review.exam_sitting import load_sitting
 from hoofbeat.review.review_records import Person, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.image_files import picture
+from hoofbeat.web.page_rendering import picture
 from hoofbeat.web.review.exam_pages import CLOCK
 from tests.web.review_site import join, signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving

@@ -41,8 +41,7 @@ from hoofbeat.web.browse.open_folders import (
     open_table,
     table_for_page,
 )
-from hoofbeat.web.image_files import image_file
-from hoofbeat.web.page_rendering import FOLDER_ERRORS, not_found, page_of, render
+from hoofbeat.web.page_rendering import FOLDER_ERRORS, image_file, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 router = APIRouter()

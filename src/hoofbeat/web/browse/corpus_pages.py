@@ -27,8 +27,7 @@ from hoofbeat.web.browse.links import FACET, address, backlinks_to, choices_of, 
 from hoofbeat.web.browse.open_folders import LONG, FolderListing, artefact_of, open_table, table_for_page
 from hoofbeat.web.browse.ranking_pages import KIND as RANKINGS
 from hoofbeat.web.browse.ranking_pages import open_ranking
-from hoofbeat.web.image_files import image_file
-from hoofbeat.web.page_rendering import FOLDER_ERRORS, not_found, page_of, render
+from hoofbeat.web.page_rendering import FOLDER_ERRORS, image_file, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 router = APIRouter()

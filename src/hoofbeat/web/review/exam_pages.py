@@ -33,8 +33,7 @@ from hoofbeat.review.exam_sitting import (
 from hoofbeat.review.review_records import Person, ReviewRefusalError, not_here
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.browse.open_folders import prepare_in_background
-from hoofbeat.web.image_files import artefact_of, item_image
-from hoofbeat.web.page_rendering import ErrorOut, not_found, render
+from hoofbeat.web.page_rendering import ErrorOut, artefact_of, item_image, not_found, render
 from hoofbeat.web.security import may_browse, require_person
 from hoofbeat.web.site import site_of, store_of
 

@@ -35,8 +35,7 @@ from hoofbeat.review.forms import (
 )
 from hoofbeat.review.review_records import Assignment, ItemLabel, LabelState, Person, ReviewItem, Study, not_here
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web.image_files import artefact_of, item_image
-from hoofbeat.web.page_rendering import ErrorOut, not_found, render
+from hoofbeat.web.page_rendering import ErrorOut, artefact_of, item_image, not_found, render
 from hoofbeat.web.security import require_person
 from hoofbeat.web.site import site_of, store_of
 
