@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from hoofbeat.models import Model
     from hoofbeat.models.encoder import Encoder
 
+CUT_MARK = "\n[The text goes on. The rest does not fit and is not shown.]"
+"""The end of a text that was cut to fit a model's window."""
+
 _SPARE_TOKENS = 200
 _KEPT_DOCUMENTS = 256
 _MIN_ROOM = 400
@@ -148,20 +151,21 @@ class RecipeContext:
     def fit(self, text: str, prompt: Prompt, role: str = "model", *, beside: int = 0) -> str:
         """As much of a text's beginning as the model's window holds, besides the prompt and `beside` bytes.
 
-        What is cut is counted in the metric `cut to fit`, by prompt.
+        A text that is cut says so at its end: a model that checks a claim against half a report would call what it
+        can't see unsupported. What is cut is counted in the metric `cut to fit`, by prompt.
         """
         room = self.room(prompt, role, beside=beside)
         if self._counting:
             self._fitted[prompt.name] += 1
         if size(text) <= room:
             return text
-        cut = beginning(text, room)
+        cut = beginning(text, room - len(CUT_MARK))
         cut = cut[: cut.rfind(" ")] if " " in cut else cut
         if self._counting:
             entry = self._cut.setdefault(prompt.name, {"texts": 0, "characters_left_out": 0})
             entry["texts"] += 1
             entry["characters_left_out"] += len(text) - len(cut)
-        return cut
+        return cut + CUT_MARK
 
     def room(self, prompt: Prompt, role: str = "model", *, beside: int = 0) -> int:
         """How many bytes of material the model's window holds, besides the prompt and `beside` bytes."""

@@ -28,7 +28,7 @@ from hoofbeat.recipes.cases.redaction import (
     remove_mentions,
 )
 from hoofbeat.recipes.cases.stems import several_patients, stem_spans, tells_outcome, tells_treatment
-from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.context import CUT_MARK, RecipeContext
 from hoofbeat.recipes.guards.leaks import Leak
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check
@@ -158,9 +158,10 @@ def _numbered(item: RecipeItem, context: RecipeContext) -> tuple[str, str, list[
     lines = "\n".join(f"{n}. {' '.join(document.text[a:b].split())}" for n, (a, b) in enumerate(places, 1))
     beside = sum(len(text.encode()) for text in (notes, item["diagnosis"], *item["synonyms"]))
     fitted = context.fit(lines, prompt, beside=beside)
-    if fitted != lines:
-        fitted = fitted.rpartition("\n")[0]
-    return fitted, notes, places[: fitted.count("\n") + 1]
+    if fitted == lines:
+        return fitted, notes, places
+    fitted = fitted.removesuffix(CUT_MARK).rpartition("\n")[0]
+    return fitted + CUT_MARK, notes, places[: fitted.count("\n") + 1]
 
 
 def _notes(document: Document, places: Sequence[tuple[int, int]], named: NamedDiagnosis) -> str:

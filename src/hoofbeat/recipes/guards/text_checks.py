@@ -18,7 +18,7 @@ from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.corpus.terms import word_lists
 from hoofbeat.prompts import Prompt
-from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.context import CUT_MARK, RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
@@ -173,9 +173,10 @@ def numbered(
     ]
     lines = "\n".join(f"{number}. {' '.join(span.quote.split())}" for number, span in enumerate(spans, 1))
     shown = context.fit(lines, prompt, beside=beside)
-    if shown != lines:
-        shown = shown.rpartition("\n")[0]
-    return spans[: shown.count("\n") + 1 if shown else 0], shown
+    if shown == lines:
+        return spans, shown
+    shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
+    return spans[: shown.count("\n") + 1 if shown else 0], shown + CUT_MARK
 
 
 def pointed(
