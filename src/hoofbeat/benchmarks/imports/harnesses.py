@@ -1,4 +1,4 @@
-"""Rows as Inspect reads them: input, choices and target, with images inside the message."""
+"""Rows as evaluation harnesses read them: Hoofbeat's export for lm-evaluation-harness, and Inspect's samples."""
 
 from __future__ import annotations
 
@@ -15,6 +15,26 @@ from hoofbeat.benchmarks.benchmark_import import (
 )
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
+
+
+class _LmEval(ImportFormat):
+    name = "lm-eval"
+    summary = "Hoofbeat's export for lm-evaluation-harness: question, answer, options, gold"
+
+    def surety(self, source: ImportSource) -> int:
+        tasks = source.path.is_dir() and (source.path / "loading.py").is_file()
+        return 4 if source.has("question", "options", "gold") or (tasks and source.has("question", "answer")) else 0
+
+    def question(self, row: ImportRow, source: ImportSource) -> Question:
+        """One row."""
+        options = options_of(row.get("options")) if row.get("options") else {}
+        context, text = case_and_question(row.text("question"))
+        answer = right_option(row.get("gold"), options, 0) if options else row.text("answer")
+        id = source.name(row, "id")
+        return Question(id=id, text=text, context=context, answer=answer, options=tuple(options.values()))
+
+
+LM_EVAL = _LmEval()
 
 
 class _Inspect(ImportFormat):
@@ -41,7 +61,7 @@ class _Inspect(ImportFormat):
         )
 
 
-FORMAT = _Inspect()
+INSPECT = _Inspect()
 
 
 def _message(value: Any) -> tuple[str, tuple[str, ...]]:
