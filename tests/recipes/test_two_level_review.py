@@ -73,7 +73,7 @@ def test_revisions_are_carried_out(tmp_path: Path) -> None:
     assert {each["text"] for each in less["options"]} == {"Scurvy", "Mumps", "Measles"}
     more = _revised(tmp_path, "add to stem", "Sodium was 120 mmol/L.")
     assert isinstance(more, RecipeItem)
-    assert more["stem"] == "An invented man was pale.\n\nSodium was 120 mmol/L."
+    assert more["stem"] == "An invented man was pale. Sodium was 120 mmol/L."
     joined = _revised(tmp_path, "add to stem", "man was pale. Sodium was 120 mmol/L.")
     assert isinstance(joined, RecipeItem)
     assert joined["stem"] == TEXT[: TEXT.index(" He felt")]

@@ -221,12 +221,12 @@ def with_choice(answer: Answer) -> Answer:
 
 
 def _failed(model: Model, base: Answer, request: ChatRequest, failure: Failure) -> Answer:
-    """A failed answer; where there is a reply nevertheless (a refusal), it names the ledger's entry."""
+    """A failed answer; where there is a reply (a refusal, reasoning alone), it names the ledger's entry."""
     images = any(message.images for message in request.messages)
     if images and failure.kind == "bad-request" and "image" in failure.message.lower():
         failure = msgspec.structs.replace(failure, kind="unsupported")
     calls: tuple[str, ...] = ()
-    if failure.kind == "refusal":
+    if failure.kind in ("refusal", "truncated"):
         key = request_key(model.identity, "chat", request.content())[0]
         calls = (key,) if model.ledger.get(key) is not None else ()
     return msgspec.structs.replace(base, failure=failure, calls=calls)

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import polars
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 
@@ -41,6 +42,9 @@ def test_groups_are_those_of_average_linkage(n: int, seed: int, threshold: float
     vectors, _ = planted(6, 10, 0.8, seed)
     vectors = vectors[:n]
     distances = 1 - np.round(vectors @ vectors.T, 4).astype(np.float64)
+    heights = np.sort(linkage(distances[np.triu_indices(n, 1)], "average")[:, 2])
+    assume(np.diff(heights).min(initial=1.0) > 1e-7)  # of equal distances, either pair may be joined first
+    assume(np.abs(heights - (1 - threshold)).min() > 1e-5)
     for more in ({"distance_threshold": 1 - threshold + 1e-6, "n_clusters": None}, {"n_clusters": min(n, 4)}):
         known = AgglomerativeClustering(metric="precomputed", linkage="average", **more).fit_predict(distances)
         ours = cluster(vectors, threshold=threshold) if "distance_threshold" in more else cluster(vectors, k=min(n, 4))
