@@ -267,7 +267,7 @@ def test_what_is_told_after_the_step_is_asked_about_before_it_counts_as_known_be
     (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert "output stopped" not in "\n".join(item["facts"])
     again = [request for name, request in script.requests if name == "ogcare-course"][1]
-    assert "sentences 9 after the step" in again.messages[-1].content
+    assert "tells sentence 9 after the step" in again.messages[-1].content
 
 
 def test_what_is_left_out_of_the_case_is_listed(tmp_path: Path) -> None:
@@ -419,3 +419,57 @@ def test_captions_are_no_sentences_of_the_case(tmp_path: Path) -> None:
     script = Script(says())
     build_one(tmp_path, {"model": script}, report, distraction=False)
     assert not any("after the device was placed" in user_text(request) for _, request in script.requests)
+
+
+def test_a_number_that_the_source_breaks_at_its_separator_is_in_the_source(tmp_path: Path) -> None:
+    """The source has a stray space ("1, 137, 470, and 620"); the editor who writes 1,137 is right."""
+    counts = "CD3+, CD4+, CD8+ counts were 1, 137, 470, and 620 cells/L. He had cirrhosis"
+    report = msgspec.structs.replace(REPORT, text=REPORT.text.replace("He had cirrhosis", counts))
+    pointing = {
+        **altered("ogcare-significance", step_sentences=[9]),
+        **altered("ogcare-course", before=[3, 4, 6, 7], after=[10]),
+    }
+    for number, asked in (("1,137", 1), ("1,138", 2)):
+        context = CONTEXT.replace("He had", f"The CD3 count was {number} cells/L. He had")
+        script = Script(says({**pointing, **altered("ogcare-question", context=context)}))
+        (tmp_path / number).mkdir()
+        build_one(tmp_path / number, {"model": script}, report, distraction=False)
+        assert script.count("ogcare-question") == asked
+
+
+@pytest.mark.parametrize(("fact", "asked"), [("was referred for CHLT with", 1), ("presented with", 2)])
+def test_what_the_patient_was_referred_for_may_be_named(tmp_path: Path, fact: str, asked: int) -> None:
+    text = REPORT.text.replace("presented with", fact).replace(
+        "Enterocutaneous", "Combined heart-liver transplantation (CHLT) is rare. Enterocutaneous"
+    )
+    text = text.replace("A cardiac septal", "A heart-liver transplant on ECMO was done and a cardiac septal")
+    step = "heart-liver transplantation with conversion of bypass to ECMO"
+    limits = [{"sentences": [8], "limitation": "surgery too risky"}]
+    context = CONTEXT.replace("presented", "awaits heart-liver transplantation and came")
+    moved = {
+        **altered("ogcare-significance", significance_sentences=[3], step_sentences=[9], step=step),
+        **altered("ogcare-course", before=[4, 6, 7], after=[10], limitations=limits),
+        **altered("ogcare-question", context=context),
+    }
+    script = Script(says(moved))
+    build_one(tmp_path, {"model": script}, msgspec.structs.replace(REPORT, text=text), distraction=False)
+    assert script.count("ogcare-question") == asked
+
+
+def test_a_model_that_lists_no_limitation_is_asked_what_made_the_usual_way_insufficient(tmp_path: Path) -> None:
+    """For a step that is a test (bedside ultrasound finds a guidewire) a limitation has no natural content."""
+    said = iter([[], GOOD["ogcare-course"]["limitations"]])
+    script = Script(
+        lambda name, _: {**GOOD[name], "limitations": next(said)} if name == "ogcare-course" else GOOD[name]
+    )
+    artefact = build_one(tmp_path, {"model": script}, distraction=False)
+    assert len(Benchmark(artefact).questions) == 1
+    again = [request for name, request in script.requests if name == "ogcare-course"][1]
+    assert "what the usual tests left open" in again.messages[-1].content
+
+
+def test_for_a_text_without_a_patient_the_step_may_be_none(tmp_path: Path) -> None:
+    said = altered("ogcare-significance", kind="no-case", step="none", step_sentences=[1])
+    script = Script(says(said))
+    assert ending(build_one(tmp_path, {"model": script})) == ("significance", "tells of no patient's care")
+    assert script.count("ogcare-significance") == 1

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.decisive_step import begun_at, failed_there, lies, no_action, told_at
+from hoofbeat.recipes.cases.decisive_step import begins_at, begun_at, failed_there, lies, no_action, told_at
+from hoofbeat.recipes.context import CUT_MARK
 from hoofbeat.recipes.guards.text_checks import numbered, pointed
 from hoofbeat.recipes.papers.ogcare import OgcareSettings
 from hoofbeat.recipes.recipe_items import ItemRejection
@@ -94,7 +95,8 @@ def test_a_report_is_numbered_as_far_as_the_window_holds_it(tmp_path: Path) -> N
     document = Document(id="invented-long", title="", text=text)
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
         spans, lines = numbered(document, context, load_prompt("ogcare-course"))
-    shown = lines.splitlines()
+    assert lines.endswith(CUT_MARK)
+    shown = lines.removesuffix(CUT_MARK).splitlines()
     assert 100 < len(shown) == len(spans) < 899
     for number, (line, span) in enumerate(zip(shown, spans, strict=True), 1):
         assert line == f"{number}. {' '.join(span.quote.split())}"
@@ -126,7 +128,9 @@ def test_a_step_begins_where_it_is_first_spoken_of(tmp_path: Path) -> None:
     assert (told, doubt) == ([spans[3]], None)
     step_at = begun_at(step, told, spans, document)
     assert step_at == [[spans[1].start, spans[1].end], [spans[3].start, spans[3].end]]
-    places = [lies(span, "before", step, step_at, share=0.75, case=[(0, len(text))]) for span in spans]
+    places = [
+        lies(span, "before", step, step_at, begins=step_at[0][0], share=0.75, case=[(0, len(text))]) for span in spans
+    ]
     assert places == [("before", False), ("decisive", False), ("before", True), ("decisive", False), ("before", True)]
 
 
@@ -149,8 +153,37 @@ def test_a_shared_word_is_not_the_beginning_of_the_step(tmp_path: Path, step: st
     told, _ = told_at(step, [spans[3]], spans, document)
     step_at = begun_at(step, told, spans, document)
     assert step_at == [[spans[3].start, spans[3].end]]
-    places = [lies(span, "before", step, step_at, share=0.75, case=[(0, len(text))]) for span in spans[:3]]
+    places = [
+        lies(span, "before", step, step_at, begins=step_at[0][0], share=0.75, case=[(0, len(text))])
+        for span in spans[:3]
+    ]
     assert places == [("before", False)] * 3
+
+
+@pytest.mark.parametrize(
+    ("plan", "begins"),
+    [
+        ("A sequential heart and liver transplant was planned without interrupting circulatory support.", 2),
+        ("It was decided that the liver transplant should be performed on ECMO.", 2),
+        ("The team decided on ECMO and the circuit was started at once.", 0),
+        ("ECMO was primed for the liver transplant.", 0),
+    ],
+)
+def test_a_plan_is_not_the_doing_of_the_step(tmp_path: Path, plan: str, begins: int) -> None:
+    """What is told between the plan and the doing was known before the step (heart transplant on bypass)."""
+    text = f"{plan} Heart transplantation was performed on bypass. Bypass was converted to ECMO. She went home."
+    document = Document(id="invented-6", title="", text=text)
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
+    step_at = [[spans[0].start, spans[0].end], [spans[2].start, spans[2].end]]
+    assert begins_at(step_at, text) == spans[begins].start
+    assert begins_at(step_at[:1], text) == spans[0].start
+    step = "converting bypass to ECMO for the liver transplant"
+    at = begins_at(step_at, text)
+    places = [
+        lies(span, "before", step, step_at, begins=at, share=0.75, case=[(0, len(text))]) for span in spans[1:4:2]
+    ]
+    assert places == [("before", begins == 0), ("before", True)]
 
 
 def test_a_step_that_is_told_as_failed_is_doubted(tmp_path: Path) -> None:

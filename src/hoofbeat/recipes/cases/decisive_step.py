@@ -32,6 +32,16 @@ _STEM = 6  # letters by which inflected words are one: ultrasound and ultrasonic
 _MIN_SHARE = 0.5  # of a step's telling words, for a sentence that no model pointed at
 _WHOLE = frozenset({"name", "order", "synonym", "abbreviation"})  # kinds of leak that name all of a step
 _LOOK_BACK = 2  # sentences before the one that tells a step, in which it may already be under way
+_PLANNED = re.compile(
+    r"\b(?:planned|scheduled|(?:wait)?listed for|referred for|decided|decision|agreed|considered|recommended|proposed|"
+    r"suggested|intended|(?:will|would|should) be)\b",
+    re.IGNORECASE,
+)
+_DONE = re.compile(
+    r"(?<!be )\b(?:performed|done|started|begun|began|initiated|given|administered|placed|inserted|implanted|deployed|"
+    r"converted|underwent|stopped|withheld|carried out)\b",
+    re.IGNORECASE,
+)
 _MIN_LEAD = 6  # words before a step within its sentence: fewer are "on day 3" or "under anaesthesia"
 
 
@@ -119,6 +129,17 @@ def begun_at(step: str, told: Sequence[Span], spans: Sequence[Span], document: D
     return [[span.start, span.end] for span in (*lead, *told)]
 
 
+def begins_at(step_at: Sequence[Sequence[int]], text: str) -> int:
+    """Where the step begins: at the first of its sentences that tells it as done.
+
+    A plan is announced early ("a sequential transplant was planned"), and what is told between it and its doing was
+    known before the step. Where all the report tells is the decision, the step begins there.
+    """
+    sentences = ((start, text[start:end]) for start, end in step_at)
+    done = (start for start, sentence in sentences if _DONE.search(sentence) or not _PLANNED.search(sentence))
+    return next(done, step_at[0][0])
+
+
 def _tells(sentence: str, step: str, document: Document) -> bool:
     """Whether a sentence has a telling word of a step, inflected or not, or a short form of it."""
     return bool(held_words(sentence, step)) or bool(find_leaks(sentence, step, source=document))
@@ -138,16 +159,23 @@ def held_words(sentence: str, step: str) -> set[str]:
 
 
 def lies(
-    span: Span, said: str, step: str, step_at: Sequence[Sequence[int]], *, share: float, case: Sequence[tuple[int, int]]
+    span: Span,
+    said: str,
+    step: str,
+    step_at: Sequence[Sequence[int]],
+    *,
+    begins: int,
+    share: float,
+    case: Sequence[tuple[int, int]],
 ) -> tuple[str, bool]:
     """How a sentence lies to the step (`before`, `decisive` or `after`), and whether that is doubtful.
 
     A sentence that tells the step is decisive. Of the others a model says when they were; a rule doubts `before` where
-    the `case` tells the sentence after the step, or where its words are nearly all those of the step.
+    the `case` tells the sentence after the step `begins`, or where its words are nearly all those of the step.
     """
     if any(span.start < end and start < span.end for start, end in step_at):
         return "decisive", False
-    later = span.start > step_at[0][0] and any(start <= span.start < end for start, end in case)
+    later = span.start > begins and any(start <= span.start < end for start, end in case)
     return said, said == "before" and (later or bool(giving_away(span.quote, step, share=share)))
 
 

@@ -9,6 +9,7 @@ stay is rejected if it comes again, what a rule only doubts goes on and is told 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -17,11 +18,13 @@ from msgspec import Meta
 
 from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.roles import case_spans
+from hoofbeat.corpus.terms import find_abbreviations
 from hoofbeat.facets import year_of
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.cut_check import cuts_table
 from hoofbeat.recipes.cases.decisive_step import (
     asks_yes_no,
+    begins_at,
     begun_at,
     fact_before,
     held_words,
@@ -45,6 +48,7 @@ from hoofbeat.retrieval.index.chunking import sentence_spans
 Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome | AskAgain]
 _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
 CRITERIA = ("medical alignment", "need for expertise")
+_BROKEN_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3})(?:,\s|\s,\s?)(?=(\d{3})(?!\d))")
 _BESIDE = 400  # characters kept free for a step and the fences
 _HIDDEN = {
     "significance": {"back"},
@@ -56,6 +60,13 @@ _LEFT_OUT = {
     "after": "the model says that it came after the decisive step",
     "not listed": "the model does not list it",
 }
+_NO_LIMITATION = (
+    "You list no limitation, and a case without one can't be used. Look again for what made the usual way insufficient "
+    "for this patient: it failed, settled nothing, was not available, refused or too dangerous, or no guidance covers "
+    "this situation. Where the step is a test, that is what the usual tests left open; where it is to withhold or stop "
+    "something, why the usual treatment was not the better choice. Leave the list empty only if the report has nothing "
+    "of this."
+)
 _VERDICTS = {
     "answer_is_step": "the answer is not the significance",
     "supported": "the report does not support the answer",
@@ -258,29 +269,33 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
         return _wrong(ItemRejection(reason="too few events before the decisive step", details=details))
     if len(done["limitations"]) < s.min_limitations:
         details = f"{len(done['limitations'])} limitations"
-        return ItemRejection(reason="nothing ruled the standard procedure out", details=details)
-    numbers = {span: number for number, span in enumerate(spans, 1)}
+        return ItemRejection(reason="nothing ruled the standard procedure out", details=details).again(_NO_LIMITATION)
     if both:
         fault = ItemRejection(
             reason="a sentence is said to lie both before and after the decisive step",
             details=_line(both[0].quote),
             span=both[0],
         )
-        named = ", ".join(str(numbers[span]) for span in both)
-        return _insist(fault, f"Sentences {named} are in `before` and in `after`. Put each where it belongs.", done)
+        say = f"You list {_named(both, spans)} in `before` and in `after`. Put each where it belongs."
+        return _insist(fault, say, done)
     if doubtful:
         fault = ItemRejection(
             reason="a sentence of `before` may tell the step or what followed",
             details=_line(" ".join(span.quote for span in doubtful)),
             span=doubtful[0],
         )
-        named = ", ".join(str(numbers[span]) for span in doubtful)
         say = (
-            f"The report tells sentences {named} after the step, or in nearly the words of the step. Keep in `before` "
-            "only those of them that were known before the step was taken."
+            f"The report tells {_named(doubtful, spans)} after the step, or in nearly the words of the step. Keep in "
+            "`before` only what was known before the step was taken."
         )
         return _insist(fault, say, done)
     return done
+
+
+def _named(chosen: Sequence[Span], spans: Sequence[Span]) -> str:
+    """Sentences by their numbers, for a message to the model."""
+    numbers = [str(spans.index(span) + 1) for span in chosen]
+    return f"sentence {numbers[0]}" if len(numbers) == 1 else f"sentences {', '.join(numbers)}"
 
 
 def _limitations(
@@ -309,6 +324,7 @@ def _sorted(
     """The item with its timeline, the facts before the step and what is left out, and sentences that a rule doubts."""
     document, step = _report(item, context), item["step"]
     case = case_spans(document) or ((0, len(document.text)),)
+    begins = begins_at(item["step_at"], document.text)
     events: list[dict[str, Any]] = []
     facts: dict[str, None] = {}
     removed: list[dict[str, Any]] = []
@@ -316,7 +332,9 @@ def _sorted(
     for span in spans:
         when = "not listed"
         if span in said:
-            when, doubt = lies(span, said[span], step, item["step_at"], share=context.settings.leak_share, case=case)
+            when, doubt = lies(
+                span, said[span], step, item["step_at"], begins=begins, share=context.settings.leak_share, case=case
+            )
             doubtful += [span] if doubt else []
             events.append({"quote": span.quote, "when": when, "start": span.start, "end": span.end})
         fact = fact_before(span, when, step) if said.get(span) == "before" else ""
@@ -391,7 +409,7 @@ def _objection(item: RecipeItem, context: RecipeContext) -> AskAgain | None:
         faults.append(ItemRejection(reason="the question proposes an answer", details=question))
     if len(sentence_spans(answer)) > s.answer_sentences:
         faults.append(ItemRejection(reason="the answer has too many sentences", details=answer))
-    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", source):
+    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", f"{source}\n{_joined_numbers(source)}"):
         faults.append(ItemRejection(reason="a number is not in the source", details=", ".join(invented)))
     if faults:
         return _wrong(faults[0])
@@ -404,23 +422,42 @@ def _objection(item: RecipeItem, context: RecipeContext) -> AskAgain | None:
     return None
 
 
+def _joined_numbers(source: str) -> str:
+    """Numbers that a source may have broken at their separator of thousands: 1137 of "1, 137, 470, and 620 cells"."""
+    return " ".join(head + rest for head, rest in _BROKEN_NUMBER.findall(source))
+
+
 def _leak(item: RecipeItem, text: str, context: RecipeContext) -> tuple[ItemRejection, bool] | None:
     """Whether a text names the decisive step, and whether that is certain: all its telling words in one sentence.
 
-    Less than that is a doubt: some of its words, or a name that the facts before the step do not have.
+    Less than that is a doubt: some of its words, or a name that the facts before the step do not have. What they have,
+    was known: used earlier, planned, or what the patient was referred for.
     """
-    reason, known = "the question gives the answer away", " ".join(item["facts"]).casefold()
+    reason, known = "the question gives the answer away", _known_facts(item, context)
     step, phrases = item["step"], (item["step"], item["answer"])
     for start, end in sentence_spans(text):
         if len(telling_words(step)) > 1 and held_words(text[start:end], step) == telling_words(step):
             return ItemRejection(reason=reason, details=text[start:end].strip()), True
     for leak in find_leaks(text, step, source=_report(item, context)):
-        if leak.text.casefold() not in known:
+        if not any(_has_name(fact, leak.text) for fact in known):
             return ItemRejection(reason=reason, details=f"{leak.text} ({leak.kind})"), leak.kind == "name"
     for phrase in phrases:
         if sentence := giving_away(text, phrase, share=context.settings.leak_share):
             return ItemRejection(reason=reason, details=sentence), False
     return None
+
+
+def _known_facts(item: RecipeItem, context: RecipeContext) -> list[str]:
+    """The facts before the step, each with the long form of every abbreviation that the report explains."""
+    short = find_abbreviations(_report(item, context).text)
+    words = ((fact, re.findall(r"[\w-]+", fact)) for fact in item["facts"])
+    return [" ".join([fact, *(short[word] for word in held if word in short)]) for fact, held in words]
+
+
+def _has_name(fact: str, name: str) -> bool:
+    """Whether a fact has a name, or all its telling words: "referred for CHLT" has "heart-liver transplantation"."""
+    words = telling_words(name)
+    return name.casefold() in fact.casefold() or (bool(words) and held_words(fact, name) == words)
 
 
 # Verification
