@@ -22,6 +22,7 @@ from msgspec import Struct, field, structs
 
 from hoofbeat.answering.choice_reader import ParsedChoice, read_choice
 from hoofbeat.answering.run_folder import KIND
+from hoofbeat.benchmarks.benchmark_import import options_by_letter
 from hoofbeat.errors import HostileInputError, InputError, UsageError
 from hoofbeat.models.reply_text import split_reasoning
 from hoofbeat.progress import SILENT, Progress
@@ -33,6 +34,7 @@ from hoofbeat.store.tables import plain_cell, read_parquet, write_jsonl
 from hoofbeat.text import caseless
 
 _MAX_ROW_BYTES = 8_000_000  # bytes of one row; no answer is longer
+_MAX_CELL = 131_072
 _FORMATS = (".jsonl", ".ndjson", ".csv", ".parquet")
 GUESSES: dict[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "realidx", "item_id"),
@@ -159,6 +161,7 @@ def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Predic
                     PredictionRow(values={}, file=path, place=f"line {number}"), f"the line is not UTF-8: {err}"
                 ) from err
 
+    csv.field_size_limit(_MAX_CELL)  # one limit per process: a corpus that was read before may have raised it
     reader = csv.reader(decoded(), strict=True)
     try:
         header = next(reader, [])
@@ -437,27 +440,13 @@ def _usage(row: PredictionRow, name: str) -> Usage | None:
 # orders: a row's letters are those of its own options where it has them, else those of the question.
 def options_of(row: PredictionRow, field: str) -> OptionsByLetter:
     """The options on a row: an object of letters, a list, or a column each; nothing where the row has none."""
-    value = row.values.get(field) if field else None
-    if isinstance(value, str):
-        try:
-            value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError) as err:
-            raise bad(row, "the options should be an object or a list and are text") from err
-    if value is None:
-        value = _from_columns(row) if not field else None
+    value = row.values.get(field) if field else _from_columns(row)
     if value is None:
         return {}
-    if isinstance(value, list):
-        if len(value) > len(ascii_uppercase):
-            raise bad(row, f"{len(value)} options are more than there are letters")
-        value = dict(zip(ascii_uppercase, value, strict=False))
-    if not isinstance(value, dict):
-        raise bad(row, "the options should be an object or a list")
-    shown = {str(key).strip(): text for key, text in value.items() if text is not None}
-    if any(isinstance(text, bool) or not isinstance(text, str | int | float) for text in shown.values()):
-        raise bad(row, "an option should be text")
-    keys = sorted(shown, key=lambda key: (len(key), key)) if all(len(key) <= 2 for key in shown) else list(shown)
-    return _distinct({key: str(shown[key]).strip() for key in keys})
+    try:
+        return _distinct(options_by_letter(value))
+    except InputError as err:
+        raise bad(row, err.what) from err
 
 
 def _from_columns(row: PredictionRow) -> dict[str, object] | None:

@@ -264,25 +264,28 @@ def _table_file(root: Path, path: Path) -> QuestionTable:
     return QuestionTable(path, parents[-1] if parents and parents[-1] != "data" else "", split)
 
 
-def options_of(value: object) -> dict[str, str]:
+def options_by_letter(value: object) -> dict[str, str]:
     """Options by letter: from an object, a list, a list of objects with key and value, or a text of lettered lines."""
     if isinstance(value, str):
         value = _decoded(value) if value.lstrip()[:1] in ("[", "{") else lettered_lines(value)
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(each, dict) and {"key", "value"} <= each.keys() for each in value)
-    ):
-        value = {str(each["key"]): each["value"] for each in value}
+    if isinstance(value, list) and value and all(isinstance(each, dict) and "key" in each for each in value):
+        value = {str(each["key"]): each.get("value") for each in value}
     if isinstance(value, list):
         if len(value) > len(ascii_uppercase):
             raise InputError(f"{len(value)} options are more than there are letters")
         value = dict(zip(ascii_uppercase, value, strict=False))
     if not isinstance(value, dict):
         raise InputError("the options are neither an object, a list nor lettered lines")
-    options = {
-        str(key).strip(): str(text).strip() for key, text in value.items() if text is not None and str(text).strip()
-    }
+    given = {str(key).strip(): text for key, text in value.items() if text is not None and str(text).strip()}
+    if any(isinstance(text, bool) or not isinstance(text, str | int | float) for text in given.values()):
+        raise InputError("an option should be text")
+    keys = sorted(given, key=lambda key: (len(key), key)) if all(len(key) <= 2 for key in given) else list(given)
+    return {key: str(given[key]).strip() for key in keys}
+
+
+def options_of(value: object) -> dict[str, str]:
+    """Options by letter, each with a text of its own: two of the same text would both be right."""
+    options = options_by_letter(value)
     if len({caseless(text) for text in options.values()}) < len(options):
         raise InputError("two options have the same text")
     return options
