@@ -9,7 +9,7 @@ import pytest
 from hoofbeat.corpus.terms import Term
 from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
+from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check, names_in_full
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.records import Document
 from tests.recipes.support import a_context
@@ -182,3 +182,58 @@ def test_denied_mentions_may_be_let_through(tmp_path: Path) -> None:
         assert isinstance(STEP.run([item], context)[0], ItemRejection)
         assert STEP.run([item], context)[0] != item
         assert leak_check("lenient", negated=False).run([item], context)[0] == item
+
+
+@pytest.mark.parametrize(
+    ("text", "diagnosis", "synonyms", "found"),
+    [
+        (
+            "Cardiopulmonary resuscitation (CPR) was begun. CPR went on.",
+            "Liver laceration caused by mechanical cardiopulmonary resuscitation",
+            (),
+            False,
+        ),
+        (
+            "He had community-acquired pneumonia (CAP) and CAP again.",
+            "Necrotizing pneumonia due to community-acquired methicillin-resistant Staphylococcus aureus",
+            (),
+            False,
+        ),
+        (
+            "CT showed soft tissue edema with gas formation.",
+            "Necrotizing fasciitis of the neck due to Clostridium subterminale",
+            ("soft tissue infection",),
+            False,
+        ),
+        ("Culture grew P. shigelloides.", "Sepsis due to Plesiomonas shigelloides", ("P. shigelloides",), True),
+        ("S. maltophilia grew.", "Enterocolitis caused by Stenotrophomonas maltophilia", ("S. maltophilia",), True),
+        ("She had SCIC.", "Sickle cell intrahepatic cholestasis", ("SCIC",), True),
+    ],
+)
+def test_only_names_of_the_whole_diagnosis_are_names(
+    text: str, diagnosis: str, synonyms: tuple[str, ...], found: bool
+) -> None:
+    source = Document(id="d", title="", text=text)
+    names = leaks(text, diagnosis, synonyms=synonyms, source=source)
+    assert bool([each for each in names if each[1] in {"abbreviation", "synonym"}]) == found
+
+
+def test_a_short_form_of_an_underlying_disease_is_not_the_answer() -> None:
+    text = "A woman with sickle cell disease (SCD) had jaundice. SCD was known."
+    found = leaks(text, "Sickle cell intrahepatic cholestasis", source=Document(id="d", title="", text=text))
+    assert "SCD" not in [words for words, _ in found]
+
+
+def test_a_denial_ends_where_a_new_statement_begins() -> None:
+    text = "Dilation of the esophagus, without a discrete transition point, with associated esophageal pneumatosis."
+    assert leaks(text, "Esophageal pneumatosis secondary to ileus") == [("esophageal pneumatosis", "name")]
+    assert leaks("A mass without evidence of sarcoidosis", "sarcoidosis") == [("sarcoidosis", "negated")]
+
+
+@pytest.mark.parametrize(
+    ("words", "full"), [("necrotizing fasciitis", True), ("fasciitis", False), ("Clostridium subterminale", False)]
+)
+def test_which_mention_is_the_full_name(words: str, full: bool) -> None:
+    diagnosis = "Necrotizing fasciitis of the neck due to Clostridium subterminale"
+    leak = Leak(start=0, end=len(words), text=words, form=words, kind="name")
+    assert names_in_full(leak, diagnosis) == full

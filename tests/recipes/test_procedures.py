@@ -19,6 +19,7 @@ PROCEDURES = [
     "chemotherapy",
 ]
 DISEASES = [
+    "Subcapsular renal hematoma following ureteroscopic lithotripsy",
     "bilateral thigh liposuction complications",
     "Post-splenectomy sepsis",
     "graft-versus-host disease",

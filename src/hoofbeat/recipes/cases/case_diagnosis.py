@@ -84,19 +84,28 @@ def written_out(diagnosis: str, document: Document) -> str:
 
 
 def other_names(said: Sequence[object], diagnosis: str, document: Document) -> list[str]:
-    """Other names that stand in the source: what the model said of them, and short forms that the source defines.
+    """Other names that are in the source: those the model gave, and short forms that the source defines.
 
-    Everyday words are no names: they would take half the case out.
+    A short form counts where the source defines it for the whole diagnosis, not for its cause or a word of it. Everyday
+    words don't count: they would take half the case out.
     """
-    defined = [short for short, long in find_abbreviations(document.text).items() if same(long, diagnosis)]
+    whole = ("the same", "an abbreviation")
+    defined = [
+        short for short, long in find_abbreviations(document.text).items() if same(long, diagnosis).startswith(whole)
+    ]
     general = word_lists().too_general
     return [
         name
         for name in dict.fromkeys([*(plain_option(str(each)) for each in said), *defined])
         if len(name) >= _SHORTEST_NAME or name.isupper()
         if name.casefold() != diagnosis.casefold() and " ".join(filter(None, tokens(name).forms)) not in general
-        if not unfit(name) and find_words(document.text, name)
+        if not unfit(name) and (find_words(document.text, name) or _stands_as_written(name, document.text))
     ]
+
+
+def _stands_as_written(name: str, text: str) -> bool:
+    """Whether a name is in a text letter by letter: a full stop inside ("P. shigelloides") ends a phrase elsewhere."""
+    return bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE))
 
 
 def words_stand(diagnosis: str, text: str) -> bool:
@@ -112,8 +121,25 @@ NAMING = "case-diagnosis"
 FLAGGED = "flags"
 """The value of an item that lists what rules object to and the model insists on: a reviewer reads these first."""
 
+
+def flagged(item: RecipeItem, *objections: str) -> RecipeItem:
+    """The item with these objections among its flags, each once."""
+    return item.put(**{FLAGGED: list(dict.fromkeys((*item.get(FLAGGED, ()), *objections)))})
+
+
+def with_flags(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
+    """What a reviewer is shown, with the flags of the item where it has any."""
+    return {**told, FLAGGED: "; ".join(item[FLAGGED])} if item.get(FLAGGED) else told
+
+
 _DIAGNOSTIC, _NOT_DIAGNOSTIC = "diagnosis", "treatment or method"
-_INSISTED = frozenset({"several diagnoses in place of one", "the diagnosis is only a symptom"})
+_INSISTED = frozenset(
+    {
+        "several diagnoses in place of one",
+        "the diagnosis is only a symptom",
+        "the diagnosis names a procedure or treatment, not a disease",
+    }
+)
 _UNTOLD = frozenset({Role.BACK, Role.INTRODUCTION})
 _TELLS = CASE_ROLES | {Role.ABSTRACT, Role.CONCLUSION, ""}
 _SHORTEST_SYNONYM = 6
@@ -151,8 +177,8 @@ def name_diagnosis(name: str, *, max_words: int, min_match: float, shared: float
         proven = _proven(item, quote, named, min_match, shared)
         if wrong and isinstance(proven, RecipeItem):
             say = f"A rule objects to the diagnosis {said!r}: {wrong.reason}. {_ONE_DISEASE}"
-            flagged = proven.put(**{FLAGGED: [*proven.get(FLAGGED, ()), wrong.reason]})
-            return AskAgain(reason=wrong.reason, details=wrong.details, say=say, otherwise=flagged)
+            otherwise = flagged(proven, wrong.reason)
+            return AskAgain(reason=wrong.reason, details=wrong.details, say=say, otherwise=otherwise)
         return proven
 
     return ask(name, NAMING, values=values, read=read)
@@ -195,7 +221,7 @@ def _proven(
     )
     otherwise: Outcome = _by_rule(item, named) or wrong
     if isinstance(otherwise, ItemRejection) and named.may_be_meant(quote):
-        otherwise = proven.put(**{FLAGGED: [*item.get(FLAGGED, ()), wrong.reason]})
+        otherwise = flagged(proven, wrong.reason)
     return AskAgain(reason=wrong.reason, details=wrong.details, say=say, otherwise=otherwise)
 
 

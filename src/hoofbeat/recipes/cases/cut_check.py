@@ -18,14 +18,17 @@ from typing import Any
 
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.case_diagnosis import flagged
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction
+from hoofbeat.recipes.cases.shown_sentences import insisted
 from hoofbeat.recipes.context import RecipeContext, TableFile
-from hoofbeat.recipes.guards.leaks import find_leaks
+from hoofbeat.recipes.guards.leaks import Leak, find_leaks, names_in_full
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
 CUT_CHECK = "cut-check"
+NOT_MADE = "the case lacks a change that the model wants"
 _MIN_MATCH = 0.9  # of the letters, for words that a model copied
 _BESIDE = 400  # characters kept free for question, answer and fences
 
@@ -39,7 +42,9 @@ def cut_check(
     """Ask whether the cuts of a case are right, change what the model names, and ask once more where it changed.
 
     `answer` is the item's value that the examinee has to find. The item's `cut_check` says what was found and changed.
-    Words that name the answer are not put back: the model is told so and asked for others.
+    Where words to put back name the answer or are not in the case, the model is told which and asked once more. If it
+    insists, they are put back and the item is flagged, unless they hold the answer's full name; then the flag says that
+    the case lacks words that the model wants.
     """
 
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
@@ -49,28 +54,47 @@ def cut_check(
         return {"case": case, "question": question, "answer": item[answer]}
 
     def first(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
-        before = shown(item, context)
-        telling = [entry for entry in value["lost"] if _mentions(item, answer, str(entry["words"]), before)]
-        silent = {**value, "lost": [entry for entry in value["lost"] if entry not in telling]}
-        after, changes = _changed(before, silent)
-        if after == before and value["usable"] != "yes" and not telling:
-            return ItemRejection(reason="the case can't be used as it is cut", details=value["reason"])
-        found = {"reason": value["reason"], "changes": changes}
-        done = (put(item, after) if after != before else item).put(cut_check=found)
-        if not telling:
-            return done
-        words = "; ".join(str(entry["words"]) for entry in telling)
-        say = (
-            f"These words name the answer and can't be put back: {words}. Name a part that does not, or leave them out."
-        )
-        return AskAgain(reason="words to be put back name the answer", details=words, say=say, otherwise=done)
+        done, objections = changed(item, value, context)
+        unusable = value["usable"] != "yes" and not _changes(done)
+        rejected = ItemRejection(reason="the case can't be used as it is cut", details=value["reason"])
+        if not objections:
+            return rejected if unusable else done
+        (reason, _), *_ = objections
+        say = " ".join(say for _, say in objections)
+        return AskAgain(reason=reason, details=say, say=say, otherwise=rejected if unusable else done)
 
-    def second(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
+    def changed(
+        item: RecipeItem, value: dict[str, Any], context: RecipeContext
+    ) -> tuple[RecipeItem, list[tuple[str, str]]]:
+        """The item with the changes a model wants, flagged where a rule doubts them, and what to tell the model."""
+        before = shown(item, context)
+        mentions = [(entry, _mentions(item, answer, str(entry["words"]), before)) for entry in value["lost"]]
+        named = [entry for entry, leaks in mentions if any(names_in_full(leak, str(item[answer])) for leak in leaks)]
+        after, changes = _changed(before, {**value, "lost": [each for each in value["lost"] if each not in named]})
+        earlier = (item.get("cut_check") or {}).get("changes", [])
+        done = put(item, after) if after != before else item
+        done = done.put(cut_check={"reason": value["reason"], "changes": [*earlier, *changes]})
+        objections = []
+        for entry, leaks in mentions:
+            if leaks:
+                told = ", ".join(dict.fromkeys(repr(leak.text) for leak in leaks))
+                say = f"A word list finds the answer in words to be put back: {told} in {entry['words']!r}. Name parts "
+                objections.append(("words to be put back name the answer", f"{say}without it, or leave them out."))
+            if leaks and entry not in named:
+                done = insisted(done, [leak.text for leak in leaks])
+        for change in changes:
+            if change["end"] == 0:
+                say = f"These words are not in the case letter by letter: {change['words']!r}."
+                objections.append(("words to be changed are not in the case", say))
+        missing = [str(each["words"]) for each in (*named, *(each for each in changes if each["end"] == 0))]
+        return (flagged(done, f"{NOT_MADE}: {'; '.join(missing)}") if missing else done), objections
+
+    def second(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
         if value["usable"] != "yes":
             named = "; ".join(f"{each['words']} ({each['why']})" for each in (*value["lost"], *value["left"]))
             details = f"{value['reason']} {named}".strip()
             return ItemRejection(reason="the case can't be used even after its cuts were changed", details=details)
-        return item.put(cut_check={**item["cut_check"], "reason": value["reason"]})
+        return changed(item, value, context)[0]
 
     return [
         ask(name, CUT_CHECK, values=values, read=first),
@@ -87,7 +111,10 @@ def marked(case: Redaction) -> list[str]:
         for hole in case.removed:
             low, high = max(hole.start, at), min(hole.end, end)
             if low < high:
-                pieces += [text[at:low], "{-", text[low:high].strip(), "-} "]
+                cut, behind = text[low:high], text[high : min(high + 1, end)]
+                before = " " if cut[:1].isspace() else ""
+                after = " " if cut[-1:].isspace() or behind.isalnum() else ""
+                pieces += [text[at:low], before, "{-", cut.strip(), "-}", after]
                 at = high
         lines.append(" ".join("".join((*pieces, text[at:end])).split()))
     return lines
@@ -128,11 +155,11 @@ def _changed(case: Redaction, value: dict[str, Any]) -> tuple[Redaction, list[di
     return case, changes
 
 
-def _mentions(item: RecipeItem, answer: str, words: str, case: Redaction) -> bool:
-    """Whether words name the answer, but for those that the item allows: a model has looked at them twice."""
+def _mentions(item: RecipeItem, answer: str, words: str, case: Redaction) -> list[Leak]:
+    """Where words name the answer, but for those that the item allows: a model has looked at them twice."""
     synonyms = tuple(map(str, item.get("synonyms") or ()))
     leaks = find_leaks(words, str(item[answer]), synonyms=synonyms, source=case.document)
-    return any(leak.text not in item.get("allowed", ()) for leak in leaks)
+    return [leak for leak in leaks if leak.text not in item.get("allowed", ())]
 
 
 def _place(case: Redaction, number: int, words: str) -> tuple[int, int] | None:

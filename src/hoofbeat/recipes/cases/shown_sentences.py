@@ -3,8 +3,9 @@
 The model sees the case sentence by sentence, with the answer, and gives the last sentence that is shown, sentences to
 hide and words to cut out of a sentence. Nothing is rewritten: what is shown is the source's own text, and everything
 that is left out is listed with its place and the reason. Rules object to what still names the answer, to a case that
-ends in a stub, to fragments and to too little text; the model is told and asked once more. If it leaves a mention, the
-rules take it out, and that is listed as well. The words are data (`stubs.toml`).
+ends in a stub, to fragments and to too little text; the model is told and asked once more. If it leaves the answer's
+full name, the rules take it out, and that is listed as well. Whatever else it insists on stays, flagged. The words are
+data (`stubs.toml`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from msgspec import Struct
 
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.case_diagnosis import NamedDiagnosis
+from hoofbeat.recipes.cases.case_diagnosis import NamedDiagnosis, flagged
 from hoofbeat.recipes.cases.redaction import (
     RedactedSpan,
     Redaction,
@@ -29,7 +30,7 @@ from hoofbeat.recipes.cases.redaction import (
 )
 from hoofbeat.recipes.cases.stems import several_patients, stem_spans, tells_outcome, tells_treatment
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext
-from hoofbeat.recipes.guards.leaks import Leak
+from hoofbeat.recipes.guards.leaks import Leak, names_in_full
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
@@ -38,8 +39,6 @@ from hoofbeat.retrieval.index.chunking import sentence_spans
 
 PROMPT = "case-shown"
 GIVEN_AWAY = "the stem gives the answer away"
-INSISTED = frozenset({"eponym", "procedure", "term"})
-"""Kinds of leaks at which the guard may err: words that a model looks at twice and keeps stay."""
 
 _BETWEEN = "neither patient information nor test results"
 _AFTER, _WINDOW, _STUB = "after the last sentence that is shown", "beyond the model's window", "a stub at the end"
@@ -257,8 +256,11 @@ def _by_rule(
     *,
     negated: bool,
 ) -> Outcome:
-    """What becomes of a case whose second version rules object to as well: mentions and stubs go, and are listed."""
-    kept = sorted({leak.text for leak in leaks if leak.kind in INSISTED})
+    """What becomes of a case whose second version rules object to as well.
+
+    The answer's full name and stubs go, and are listed. Other words that the model insists on stay, flagged.
+    """
+    kept = sorted({leak.text for leak in leaks if not names_in_full(leak, named.diagnosis)})
 
     def mentions(text: str) -> list[tuple[int, int]]:
         return [
@@ -281,7 +283,13 @@ def _by_rule(
         reason = "too little of the case is told before the diagnosis"
         return ItemRejection(reason=reason, details=f"{words} words")
     made = _first(with_shown(item, case))
-    return made.put(allowed=kept) if kept else made
+    return insisted(made, kept) if kept else made
+
+
+def insisted(item: RecipeItem, words: Sequence[str]) -> RecipeItem:
+    """The item with words that a rule takes for the answer and the model keeps: allowed, and flagged."""
+    allowed = list(dict.fromkeys((*item.get("allowed", ()), *words)))
+    return flagged(item.put(allowed=allowed), f"{GIVEN_AWAY}, says a word list: {', '.join(words)}")
 
 
 def _first(item: RecipeItem) -> RecipeItem:
@@ -290,7 +298,10 @@ def _first(item: RecipeItem) -> RecipeItem:
 
 
 def no_leaks(name: str, *, min_match: float = 0.9, negated: bool = True) -> RecipeStep:
-    """Turn away items whose stem mentions the answer, but for words that the model has looked at twice and kept."""
+    """Turn away items whose stem has the answer's full name, and flag other mentions.
+
+    Words that the model has looked at twice and kept are flagged already.
+    """
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         named = NamedDiagnosis(item["diagnosis"], item["synonyms"], context.document(item.documents[0]), context)
@@ -302,6 +313,8 @@ def no_leaks(name: str, *, min_match: float = 0.9, negated: bool = True) -> Reci
         ]
         if not leaks:
             return item
+        if not any(names_in_full(leak, item["diagnosis"]) for leak in leaks):
+            return insisted(item, sorted({leak.text for leak in leaks}))
         told = "; ".join(dict.fromkeys(f"{leak.text!r} ({leak.kind} of {leak.form})" for leak in leaks))
         return ItemRejection(reason=GIVEN_AWAY, details=told)
 

@@ -18,6 +18,7 @@ from typing import Literal
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.cases.answer_options import plain_option
+from hoofbeat.recipes.cases.case_diagnosis import with_flags
 from hoofbeat.recipes.cases.differentials import drop_options
 from hoofbeat.recipes.cases.stems import spans_of, with_stem
 from hoofbeat.recipes.context import RecipeContext, TableFile
@@ -209,7 +210,7 @@ def review_tasks(items: Sequence[RecipeItem], question: str) -> list[ReviewTask]
     for item in items:
         unread = item.get("unread", (*LEVEL_1, *LEVEL_2))
         options = "\n".join(each["text"] for each in item["options"])
-        shown = {"stem": item["stem"], "options": options, "answer": item["diagnosis"]}
+        shown = with_flags(item, {"stem": item["stem"], "options": options, "answer": item["diagnosis"]})
         if item.get("image"):
             shown["image stem"] = item["image"]["text"]
             shown["removed"] = "\n".join(each["text"] for each in item["image"]["removed"])

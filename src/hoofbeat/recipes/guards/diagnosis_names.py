@@ -28,7 +28,9 @@ from hoofbeat.recipes.wordlists import word_data
 
 _WORD = re.compile(r"[^\W\d_]+")
 _PROCEDURE_BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]")
-_BEHIND = re.compile(r"\s(?:of|for|with|under|using|via|by|in|on|at|from|due to|after)\s", re.IGNORECASE)
+_BEHIND = re.compile(
+    r"\s(?:of|for|with|under|using|via|by|in|on|at|from|due to|after|following|during|secondary to)\s", re.IGNORECASE
+)
 _MEASURE = re.compile(r"\d\s*(?:%|percent\b|mm\s?Hg\b|m[gl]/|g/d?l\b|/min\b|bpm\b|°)", re.IGNORECASE)
 
 

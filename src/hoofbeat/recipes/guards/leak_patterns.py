@@ -39,6 +39,7 @@ _SHORTEST_EPONYM = 4
 _SHORT_NAME = 3
 _MORE = frozenset(["disease", "special", "qualifier"])
 _PLAIN = frozenset(["disease", "syndrome", "disorder"])
+_ANATOMY = frozenset(["soft", "tissue"])  # "soft tissue edema" is a finding, not a soft tissue infection
 _UNLIKE = re.compile(r"^(?:other|unspecified|certain)\b", re.I)
 
 
@@ -58,7 +59,11 @@ class LeakPattern(Struct, frozen=True, kw_only=True):
 
 
 class LeakPatterns(Struct, frozen=True, kw_only=True):
-    """Everything that gives one diagnosis away."""
+    """Everything that gives one diagnosis away.
+
+    `whole` are the patterns of complete names, which the long form of an abbreviation must match; `given` are the
+    abbreviations among the names themselves.
+    """
 
     wanted: tuple[LeakPattern, ...]
     shorts: dict[str, str]
@@ -67,6 +72,8 @@ class LeakPatterns(Struct, frozen=True, kw_only=True):
     stems: frozenset[str]
     anti: frozenset[str]
     own_words: frozenset[str]
+    whole: tuple[LeakPattern, ...]
+    given: frozenset[str]
 
 
 class _Word(Struct, frozen=True):
@@ -122,6 +129,8 @@ def _content(name: str, modifiers: bool = False) -> list[_Word]:
     if not any(word.worth != "class" for word in kept) and len(words) > len(kept):
         kept = words
     rest = [word for word in kept if word.form not in lists().redundant]
+    if {word.form for word in rest} <= _ANATOMY:
+        return kept
     enough = len(rest) >= 2 or any(word.worth in {"disease", "special", "class"} for word in rest)
     return rest if enough else kept
 
@@ -229,6 +238,7 @@ def signs_of(diagnosis: str, synonyms: tuple[str, ...], vocabularies: tuple[Voca
     shorts = dict.fromkeys(_short_parts([diagnosis, *synonyms]), diagnosis)
     codes: set[str] = set()
     given = list(names)
+    main = {each for name in (diagnosis, *synonyms) for each in (*cores(name)[:1], main_part(name))}
     for name in given:
         for other in _aliases_of(name):
             _add(other, "synonym", name, names, shorts)
@@ -249,7 +259,29 @@ def signs_of(diagnosis: str, synonyms: tuple[str, ...], vocabularies: tuple[Voca
             form for name in given for word in _content(name) if _specific(word) for form in _anti(word.form)
         ),
         own_words=frozenset(words),
+        whole=tuple(
+            _make(name, kind, content)
+            for name, kind in names.items()
+            if (name not in given or name in main) and (content := _content(name))
+        ),
+        given=frozenset(_short_parts([diagnosis, *synonyms])),
     )
+
+
+def main_part(diagnosis: str) -> str:
+    """The disease that a diagnosis names, without its cause, its complications and what it follows."""
+    whole = cores(diagnosis)[0] if cores(diagnosis) else diagnosis
+    side = _CAUSE.split(whole, maxsplit=1)[0].strip(" ,") or whole
+    left = _ASIDE.split(side, maxsplit=1)[0].strip(" ,")
+    side = left if left and _tells(left) else side
+    before, _, where = side.partition(" of ")
+    sited = where and all(word.worth == "site" for word in _words(where))
+    return before if sited and len(_content(before)) > 1 else side
+
+
+def words_of(name: str) -> list[frozenset[str]]:
+    """The words that must be there for a name to be complete, each in all its forms."""
+    return [forms_of(word.form) | {word.form} for word in _content(name)]
 
 
 def _initials(names: dict[str, str]) -> Iterator[tuple[tuple[str, ...], bool]]:

@@ -334,7 +334,7 @@ class NormalisedText:
         known = lists()
         before: list[str] = []
         for at in range(first - 1, max(-1, first - 1 - _LOOKED_BACK), -1):
-            if self.forms[at] == BREAK or self.forms[at] in known.turned:
+            if self.forms[at] == BREAK or self.forms[at] in known.turned or self._turns(at):
                 break
             before.insert(0, self.forms[at])
         if any(_holds(before, phrase) for phrase in known.denied_before):
@@ -343,6 +343,10 @@ class NormalisedText:
         while after and after[0] in known.passed:
             after = after[1:]
         return any(tuple(after[: len(phrase)]) == phrase for phrase in known.denied_after)
+
+    def _turns(self, place: int) -> bool:
+        """Whether a new statement begins here: "dilation without a transition point, with pneumatosis of the wall"."""
+        return self.forms[place] == "with" and place > 0 and self.forms[place - 1] == COMMA
 
 
 def _holds(words: Sequence[str], phrase: Sequence[str]) -> bool:

@@ -13,13 +13,22 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
+import msgspec
 from msgspec import Struct
 
 from hoofbeat.corpus.terms import find_abbreviations, phrase_key, term_form
 from hoofbeat.corpus.vocabulary import Vocabulary, vocabulary_names
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.guards.leak_patterns import LeakPattern, LeakPatterns, operation_endings, signs_of
+from hoofbeat.recipes.guards.diagnosis_names import begins_with_genus
+from hoofbeat.recipes.guards.leak_patterns import (
+    LeakPattern,
+    LeakPatterns,
+    main_part,
+    operation_endings,
+    signs_of,
+    words_of,
+)
 from hoofbeat.recipes.guards.leak_words import NormalisedText, lists, misspelt
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
@@ -71,8 +80,22 @@ def find_leaks(
         *_shorts(reading, signs, source),
         *_codes(text, signs, vocabularies),
         *_procedures(reading, signs),
+        *_short_organisms(reading, synonyms),
     ]
     return _apart(leak for leak in found if not _innocent(reading, leak, signs))
+
+
+def names_in_full(leak: Leak, diagnosis: str) -> bool:
+    """Whether a mention is the answer's full name: all words of the disease, whatever is said of its cause and course.
+
+    A rule is sure of these. Of a part, another name or a telling procedure a reader may know better.
+    """
+    main = main_part(diagnosis)
+    if leak.kind == "abbreviation" and leak.text[:1].casefold() not in {word[:1].casefold() for word in main.split()}:
+        return False
+    said = leak.form if leak.kind in {"abbreviation", "misspelling", "code"} else leak.text
+    forms, wanted = set(NormalisedText(said).forms), words_of(main)
+    return bool(wanted) and all(forms & each for each in wanted)
 
 
 def leak_check(
@@ -205,6 +228,7 @@ def _shorts(reading: NormalisedText, signs: LeakPatterns, source: Document | Non
     defined = find_abbreviations(source.text[:_DEFINED_READ]) if source else {}
     defined.update(find_abbreviations(reading.text[:_DEFINED_READ]))
     meant = {short: _names_it(long, signs) for short, long in defined.items()}
+    meant.update({short: True for short in defined if short in signs.given})
     for match in _SHORT.finditer(reading.text):
         short = match.group()
         if short in meant:
@@ -219,11 +243,9 @@ def _shorts(reading: NormalisedText, signs: LeakPatterns, source: Document | Non
 
 
 def _names_it(long: str, signs: LeakPatterns) -> bool:
-    """Whether a long form names the diagnosis."""
+    """Whether a long form names the whole diagnosis, not a word of it, its cause or what lies beneath it."""
     reading = NormalisedText(long)
-    for wanted in signs.wanted:
-        if wanted.kind == "procedure":
-            continue
+    for wanted in signs.whole:
         for chosen in reading.together([reading.where(forms.__contains__) for forms in wanted.words]):
             if not wanted.bare or reading.is_name_of_disease(chosen[0][0]):
                 return True
@@ -262,6 +284,17 @@ def _spelt_by(letters: str, words: Sequence[str]) -> bool:
             if later > at and letters[1:3] == letter + other
         ]
     return any(_spelt_by(tail, words[1:]) for tail in tails)
+
+
+def _short_organisms(reading: NormalisedText, synonyms: Sequence[str]) -> Iterator[Leak]:
+    """Organisms that are given as another name by the letter of their genus: P. shigelloides."""
+    for name in filter(begins_with_genus, map(str.strip, synonyms)):
+        letter, species = name.split(".", 1)
+        for match in re.finditer(rf"\b{letter}\.?\s*{re.escape(species.strip())}\b", reading.text):
+            place = max((at for at, begin in enumerate(reading.starts) if begin <= match.start()), default=0)
+            yield msgspec.structs.replace(
+                _leak(reading, place, place, name, "synonym"), start=match.start(), end=match.end(), text=match.group()
+            )
 
 
 # codes and procedures

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from hoofbeat.corpus.roles import find_case
 from hoofbeat.recipes.cases.answer_options import shuffled
-from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES, name_diagnosis
+from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES, name_diagnosis, with_flags
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, candidate_step, distractor_step
 from hoofbeat.recipes.cases.option_choice import Candidate, choose_options
@@ -226,7 +226,8 @@ def _tasks(items: Sequence[RecipeItem], context: RecipeContext) -> list[ReviewTa
         tasks += [
             ReviewTask(
                 item=item.id, kind="leak", criteria=LEAK_CRITERIA, why="drawn by the seed", step=step,
-                question=item[stem], shown={"diagnosis": item["diagnosis"], "quote": item["diagnosis_quote"]},
+                question=item[stem],
+                shown=with_flags(item, {"diagnosis": item["diagnosis"], "quote": item["diagnosis_quote"]}),
             )
             for item in _drawn(items, context, step)
         ]  # fmt: skip

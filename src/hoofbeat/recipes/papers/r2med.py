@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from hoofbeat.corpus.terms import content_forms
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.case_diagnosis import FLAGGED, name_diagnosis
+from hoofbeat.recipes.cases.case_diagnosis import name_diagnosis, with_flags
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, take_case, with_shown
 from hoofbeat.recipes.context import RecipeContext, fit_all
@@ -428,7 +428,7 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
 def _for_review(item: RecipeItem) -> dict[str, str]:
     positives = ", ".join(id for id, grade in item["qrels"].items() if grade)
     told = {"answer": item["answer"], "reasoning": item["reasoning"], "positives": positives}
-    return {**told, "flags": "; ".join(item[FLAGGED])} if item.get(FLAGGED) else told
+    return with_flags(item, told)
 
 
 RECIPE = Recipe(
