@@ -209,6 +209,7 @@ def _tried(a: Asked) -> dict[str, Any]:
         "match": ("yes", "partly", "yes", "no")[a.digest % 4],
         "supported": "yes" if sound else "no",
         "missing": "" if sound else "What would decide it.",
+        "rival": "" if a.digest % 11 else "Another test.",
     }
 
 
@@ -249,7 +250,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "reason choice answerable missing": _tried,
         "reason choice basis": _tried,
         "reason answer answerable missing": _tried,
-        "reason match supported missing": _tried,
+        "reason match supported missing rival": _tried,
         "options": _compared,
     }.items()
 }
@@ -305,7 +306,7 @@ def _string(name: str, a: Asked) -> str:
         return max(put, key=len) if put else f"What is known about {' '.join(a.text.split()[:12])}?"
     if name == "choice":
         return _letter(a)
-    if name.startswith("corrected"):
+    if name.startswith("corrected") or name == "rival":
         return ""
     if name in ("reason", "reasoning", "thought", "shared"):
         return f"By the words {' '.join(sorted(words_of(a.text))[:4])}."

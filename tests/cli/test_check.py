@@ -49,7 +49,7 @@ def a_replay(path: Path) -> None:
     rules = [
         {"contains": "tested for giveaways", "text": {"reason": "form", "choice": "A", "basis": "style"}},
         {"contains": "what an examinee\nanswered",
-         "text": {"reason": "x", "match": "no", "supported": "no", "missing": "its size"}},
+         "text": {"reason": "x", "match": "no", "supported": "no", "missing": "its size", "rival": ""}},
         {"contains": "`choice`", "text": {"reason": "f", "choice": "A", "answerable": "yes", "missing": ""}},
         {"contains": "A) Zygomycosis", "text": {"options": [same[0], *compared[1:]]}},
         {"contains": "B) Zygomycosis", "text": {"options": [compared[0], same[1], compared[2]]}},

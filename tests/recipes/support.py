@@ -87,7 +87,7 @@ def passing_trial(name: str, request: ChatRequest) -> object:
         "trial-choice": {**fields, "choice": "A"},
         "trial-options": {"reason": "nothing points to it", "choice": "A", "basis": "chance"},
         "trial-open": {**fields, "answer": "What the case calls for."},
-        "trial-match": {"reason": "the same", "match": "yes", "supported": "yes", "missing": ""},
+        "trial-match": {"reason": "the same", "match": "yes", "supported": "yes", "missing": "", "rival": ""},
     }[name]
 
 

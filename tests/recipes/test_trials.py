@@ -24,6 +24,7 @@ from hoofbeat.recipes.trials import (
     account_for_trials,
     choice_trials,
     open_trial,
+    trial_findings,
     trial_lines,
     trials_of,
 )
@@ -187,6 +188,23 @@ def test_an_option_that_is_left_out_is_asked_for_once(tmp_path: Path) -> None:
     assert isinstance(kept, RecipeItem)
     assert len(trials_of(kept).comparison) == 3
     assert context.asked_again["compare the options"] == {"items": 1, "kept": 1}
+
+
+def test_a_rival_answer_is_a_doubt_although_the_solver_was_right(tmp_path: Path) -> None:
+    rival = "bedside abdominal ultrasonography; the case does not say that it was done"
+
+    def says(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        return {**said, "rival": rival} if name == "trial-match" else said
+
+    def show(item: RecipeItem) -> TriedQuestion:
+        return msgspec.structs.replace(_show(item), options=())
+
+    steps = [*open_trial(show), account_for_trials("trials", show)]
+    (kept,), _ = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)}, steps)
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == ["another answer as good"]
+    assert trial_findings(trials_of(kept)) == {"another answer as good": rival}
 
 
 def test_an_open_question_is_answered_and_the_answer_compared(tmp_path: Path) -> None:

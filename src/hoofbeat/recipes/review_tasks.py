@@ -33,6 +33,7 @@ _NO = frozenset({"no", "n", "false", "0", "fail", "failed"})
 
 
 SECOND_RIGHT = "second right option"
+RIVAL = "another answer as good"
 NOT_ANSWERABLE = "not answerable"
 WRONG = "answered wrongly"
 GIVEN_AWAY = "given away by the options"
@@ -40,7 +41,7 @@ ABSURD = "absurd option"
 STYLE = "options differ in style"
 NOT_TRIED = "not tried"
 NO_DOUBT = "none"
-DOUBTS = (SECOND_RIGHT, NOT_ANSWERABLE, WRONG, GIVEN_AWAY, ABSURD, STYLE, NOT_TRIED)
+DOUBTS = (SECOND_RIGHT, RIVAL, NOT_ANSWERABLE, WRONG, GIVEN_AWAY, ABSURD, STYLE, NOT_TRIED)
 """What the trials of a question may find (facet `doubts`), the gravest first."""
 
 

@@ -28,6 +28,7 @@ from hoofbeat.recipes.review_tasks import (
     NO_DOUBT,
     NOT_ANSWERABLE,
     NOT_TRIED,
+    RIVAL,
     SECOND_RIGHT,
     STYLE,
     WRONG,
@@ -71,12 +72,16 @@ Replace = Callable[[RecipeItem, Mapping[str, str], RecipeContext], Outcome]
 
 
 class AnswerTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a solver answered from the case. `match` is yes, partly or no; empty until it is compared."""
+    """What a solver answered from the case. `match` is yes, partly or no; empty until it is compared.
+
+    `rival` is another answer that the comparing call finds just as good as the right one.
+    """
 
     said: str = ""
     match: str = ""
     answerable: bool = True
     missing: str = ""
+    rival: str = ""
     reason: str = ""
     failure: str = ""
 
@@ -110,9 +115,10 @@ class OptionVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What all trials of a question found."""
+    """What all trials of a question found; `rival` is an answer as good as the right one that verification named."""
 
     answer: AnswerTrial | None = None
+    rival: str = ""
     guess: GuessTrial | None = None
     comparison: tuple[OptionVerdict, ...] = ()
     comparison_failure: str = ""
@@ -128,6 +134,7 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
         answer, guess = self.answer or AnswerTrial(), self.guess or GuessTrial()
         found = {
             SECOND_RIGHT: bool(self.faults),
+            RIVAL: bool(self.rival or answer.rival),
             NOT_ANSWERABLE: not answer.answerable,
             WRONG: answer.match == "no",
             GIVEN_AWAY: guess.right and guess.basis == "style",
@@ -143,6 +150,7 @@ def trial_findings(trials: QuestionTrials) -> dict[str, str]:
     answer, guess = trials.answer or AnswerTrial(), trials.guess or GuessTrial()
     whys = {
         SECOND_RIGHT: "; ".join(f"{option} {why}" for option, why in trials.faults.items()),
+        RIVAL: "; ".join(dict.fromkeys(filter(None, (trials.rival, answer.rival)))),
         NOT_ANSWERABLE: answer.missing,
         WRONG: f"{answer.said}: {answer.reason}",
         GIVEN_AWAY: guess.reason,
@@ -171,6 +179,11 @@ def trial_lines(trials: QuestionTrials) -> list[str]:
 def trials_of(item: RecipeItem) -> QuestionTrials:
     """What the trials of an item found so far."""
     return msgspec.convert(item.get("trials", {}), QuestionTrials)
+
+
+def with_rival(item: RecipeItem, rival: str) -> RecipeItem:
+    """The item with an answer that is as good as the right one among its doubts, also where no trial follows."""
+    return _with(item, rival=rival).labelled(doubts=[RIVAL])
 
 
 # Steps
@@ -498,6 +511,7 @@ def _match(name: str, show: Show) -> RecipeStep:
             match=value["match"],
             answerable=supported,
             missing="" if supported else str(value["missing"]),
+            rival=" ".join(str(value["rival"]).split()),
             reason=str(value["reason"]),
         )
         return _with(item, answer=answer)

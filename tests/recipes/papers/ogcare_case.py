@@ -82,6 +82,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "missing": [],
         "telling": [],
         "unsupported": [],
+        "rival": "",
         "corrected_context": "",
         "corrected_question": "",
         "corrected_answer": "",

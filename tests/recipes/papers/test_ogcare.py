@@ -473,3 +473,34 @@ def test_for_a_text_without_a_patient_the_step_may_be_none(tmp_path: Path) -> No
     script = Script(says(said))
     assert ending(build_one(tmp_path, {"model": script})) == ("significance", "tells of no patient's care")
     assert script.count("ogcare-significance") == 1
+
+
+@pytest.mark.parametrize("try_answer", [True, False])
+def test_a_question_with_a_rival_answer_is_kept_with_a_doubt(tmp_path: Path, try_answer: bool) -> None:
+    """Nothing in the report can fix it (oxidative burst test for CGD): asked once, kept, and reviewers are told."""
+    script = Script(says(altered("ogcare-verify", rival="an oxidative burst test")))
+    artefact = build_one(tmp_path, {"model": script}, distraction=False, try_answer=try_answer)
+    assert script.count("ogcare-verify") == 2
+    again = [request for name, request in script.requests if name == "ogcare-verify"][1]
+    assert "just as good: an oxidative burst test" in again.messages[-1].content
+    (question,) = Benchmark(artefact).questions
+    assert question.facets["doubts"] == ["another answer as good"]
+    (task,) = read_jsonl(artefact.file("review.jsonl"), ReviewTask)
+    assert "another answer as good" in task.why
+
+
+def test_a_question_with_a_rival_answer_is_narrowed_by_facts_of_the_report(tmp_path: Path) -> None:
+    narrowed = CONTEXT.replace("He had cirrhosis", "He had cirrhosis that forbids an operation")
+    missing = [{"sentence": 7, "why": "speaks against surgery"}]
+    replies: list[dict[str, object]] = [{"rival": "surgery"}, {"missing": missing, "corrected_context": narrowed}]
+    said = iter(replies)
+    script = Script(lambda name, _: {**GOOD[name], **(next(said) if name == "ogcare-verify" else {})})
+    (question,) = Benchmark(build_one(tmp_path, {"model": script}, distraction=False)).questions
+    assert (question.context, question.facets["doubts"]) == (narrowed, "none")
+
+
+def test_the_verifying_call_sees_why_the_report_was_published(tmp_path: Path) -> None:
+    script = Script(says())
+    build_one(tmp_path, {"model": script}, distraction=False)
+    shown = next(user_text(request) for name, request in script.requests if name == "ogcare-verify")
+    assert str(GOOD["ogcare-significance"]["significance"]) in shown

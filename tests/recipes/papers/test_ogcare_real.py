@@ -13,6 +13,7 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.models import ChatRequest
+from hoofbeat.recipes.context import CUT_MARK
 from hoofbeat.recipes.papers.ogcare import RECIPE, OgcareSettings
 from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewTask
@@ -31,7 +32,7 @@ def _material(request: ChatRequest, name: str) -> str:
 
 def _lines(request: ChatRequest) -> dict[int, str]:
     """The numbered sentences of a report."""
-    lines = _material(request, "case").splitlines()
+    lines = _material(request, "case").removesuffix(CUT_MARK).splitlines()
     return {int(number): text for number, _, text in (line.partition(". ") for line in lines)}
 
 

@@ -41,7 +41,7 @@ from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_document
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.steps import RecipeStep, ask, sample, together
-from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial
+from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial, with_rival
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
@@ -152,7 +152,7 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         _extract(
             "verify",
             _verify,
-            **{name: _value(name) for name in ("step", "context", "question", "answer")},
+            **{name: _value(name) for name in ("significance", "step", "context", "question", "answer")},
             remarks=lambda item, _: listed(item.get("flags", ())) or "(none)",
         ),
         *together(*tried[:1], *distracting[:1]),
@@ -176,7 +176,7 @@ def _report(item: RecipeItem, context: RecipeContext) -> Document:
 def _shown(item: RecipeItem, context: RecipeContext, step: str) -> tuple[list[Span], str]:
     """The sentences of the report that a step shows, and the numbered lines."""
     document, prompt = _report(item, context), load_prompt(f"ogcare-{step}")
-    written = sum(len(str(item.get(name, ""))) for name in ("context", "question", "answer"))
+    written = sum(len(str(item.get(name, ""))) for name in ("significance", "context", "question", "answer"))
     return numbered(document, context, prompt, hidden=_HIDDEN[step], beside=len(document.title) + written + _BESIDE)
 
 
@@ -493,7 +493,20 @@ def _verify(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
         return fault.again("You list faults but give no corrected text. Give the whole text, corrected.")
     before = {name: item[name] for name in texts if faults}
     item = item.put(verified=found, corrected=before, **({name: texts[name] for name in before}))
-    return (_objection(item, context) if before else None) or item
+    return (_objection(item, context) if before else None) or _unrivalled(item, _line(value["rival"]))
+
+
+def _unrivalled(item: RecipeItem, rival: str) -> RecipeItem | AskAgain:
+    """Ask once to narrow a question with a rival answer; where the report can't, it is kept and reviewers are told."""
+    if not rival:
+        return item
+    say = (
+        f"You name an answer that is just as good: {rival}. Look once more for facts of the report, known before the "
+        "step, that speak against it. If there are any, list them in `missing`, give the corrected case, or a question "
+        "that is narrowed by them, and leave `rival` empty. If there are none, name it again: the question is kept."
+    )
+    fault = ItemRejection(reason="another answer is as good", details=rival)
+    return msgspec.structs.replace(fault.again(say), otherwise=with_rival(item, rival))
 
 
 # Review and questions
