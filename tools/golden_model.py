@@ -105,7 +105,7 @@ def _options(a: Asked) -> dict[str, Any]:
     rows = re.findall(r"^(\d+)\. (.+)$", a.shown.get("candidates", ""), re.MULTILINE)
     chosen = [{"candidate": int(number), "wording": text} for number, text in rows[:8]]
     own = [{"candidate": 0, "wording": text} for text in _DISEASES[: 10 - len(chosen)]]
-    return {"options": [*chosen, *own], "unfit": []}
+    return {"options": [*chosen, *own], "unfit": [], "answer_wording": ""}
 
 
 def _differentials(a: Asked) -> dict[str, Any]:
@@ -235,7 +235,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
     for fields, reply in {
         "kind quote diagnosis synonyms": _diagnosis,
         "last hide trim": _shown,
-        "options unfit": _options,
+        "options unfit answer_wording": _options,
         "alternatives": _differentials,
         "significance significance_sentences step_sentences step kind": _significance,
         "before after limitations": _course,

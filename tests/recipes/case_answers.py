@@ -40,4 +40,8 @@ def show(
 def first_options(request: ChatRequest, count: int = 3) -> dict[str, object]:
     """The first candidates, as they are."""
     lines = [line.partition(". ") for line in material(request)["candidates"].split("\n") if ". " in line]
-    return {"options": [{"candidate": int(n), "wording": text} for n, _, text in lines[:count]], "unfit": []}
+    return {
+        "options": [{"candidate": int(n), "wording": text} for n, _, text in lines[:count]],
+        "unfit": [],
+        "answer_wording": "",
+    }

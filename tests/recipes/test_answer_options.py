@@ -13,7 +13,7 @@ import pytest
 from hoofbeat.corpus.terms import Term, tokens
 from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
 from hoofbeat.recipes.cases.answer_options import CORRECT, merge_options, plain_option, same, shuffled, unfit
-from hoofbeat.recipes.guards.diagnosis_names import excludes, without_sides
+from hoofbeat.recipes.guards.diagnosis_names import excludes, same_as_answer, without_sides
 
 SAME = [
     ("tuberculosis of lung", "Pulmonary tuberculosis"),
@@ -195,3 +195,32 @@ def test_the_order_depends_on_the_seed_alone() -> None:
     assert len(orders) > 10
     assert all(sorted(order) == ["a", "b", "c", "d"] for order in orders)
     assert shuffled(options, random.Random(3)) == shuffled(options[::-1], random.Random(3))
+
+
+MRSA = "Necrotizing pneumonia due to community-acquired methicillin-resistant Staphylococcus aureus"
+GATTII = "Disseminated cryptococcosis with cryptococcal meningitis due to Cryptococcus gattii"
+
+
+@pytest.mark.parametrize(
+    ("text", "diagnosis", "synonyms", "alike"),
+    [
+        ("Necrotizing pneumonia due to Klebsiella pneumoniae", MRSA, ["necrotizing pneumonia"], False),
+        (
+            "Necrotizing pneumonia due to methicillin-susceptible Staphylococcus aureus",
+            MRSA,
+            ["necrotizing pneumonia", "MRSA"],
+            False,
+        ),
+        (
+            "Disseminated cryptococcosis with meningitis due to Cryptococcus neoformans",
+            GATTII,
+            ["cryptococcosis", "cryptococcal meningitis"],
+            False,
+        ),
+        ("Cryptococcal meningitis", GATTII, ["cryptococcal meningitis"], True),
+        ("Necrotizing pneumonia", MRSA, ["necrotizing pneumonia"], True),
+        ("C. gattii meningitis", GATTII, ["C. gattii meningitis"], True),
+    ],
+)
+def test_another_organism_is_another_disease(text: str, diagnosis: str, synonyms: list[str], alike: bool) -> None:
+    assert bool(same_as_answer(text, diagnosis, synonyms, [load_vocabulary("icd10cm")])) == alike

@@ -19,6 +19,7 @@ from hoofbeat.recipes.cases.differentials import (
     option_steps,
     proposals_from_stem,
 )
+from hoofbeat.recipes.cases.option_choice import with_answer_wording
 from hoofbeat.recipes.cases.stems import stem_spans, with_stem
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
@@ -115,7 +116,7 @@ def test_the_diagnosis_is_proven_and_everyday_synonyms_are_left_out(tmp_path: Pa
     [
         ("Unknown", "the report comes to no diagnosis"),
         ("XQZ", "the diagnosis is an abbreviation that nothing explains"),
-        ("Pediatric surgery", "the diagnosis names a procedure or treatment, not a disease"),
+        ("Pediatric surgery", "the quote for the diagnosis does not name it"),  # the first objection may be insisted on
     ],
 )
 def test_what_is_not_one_diagnosis_is_turned_away(tmp_path: Path, diagnosis: str, reason: str) -> None:
@@ -391,6 +392,7 @@ def test_the_model_leaves_out_what_is_also_true_or_overlaps(tmp_path: Path) -> N
             {"candidate": numbers["Scurvy"], "wording": "Vitamin C deficiency"},
         ],
         "unfit": [{"candidate": numbers["Fever with rash"], "why": "also true"}],
+        "answer_wording": "",
     }
     (step,) = option_steps("o", choose=True, minimum=4, maximum=6, vocabularies=("icd10cm",))
     made = _kept(_run(tmp_path, step, item, said))
@@ -424,3 +426,26 @@ def test_proposals_see_the_stem_alone(tmp_path: Path) -> None:
         "more than were asked for",
     ]
     assert "Still" not in seen[0]
+
+
+LACERATION = "Grade IV liver laceration caused by mechanical cardiopulmonary resuscitation"
+
+
+@pytest.mark.parametrize(
+    ("wording", "answer"),
+    [
+        ("", LACERATION),
+        ("Grade IV liver laceration", "Grade IV liver laceration"),
+        ("Liver laceration", "Liver laceration"),
+        ("Liver injury", LACERATION),  # another, wider name
+        ("Liver laceration in childhood", LACERATION),  # says more
+    ],
+)
+def test_an_overloaded_answer_may_be_shortened_and_that_is_recorded(wording: str, answer: str) -> None:
+    item, objection = with_answer_wording(KNOWN.put(diagnosis=LACERATION, synonyms=["lacerated liver"]), wording)
+    assert item["diagnosis"] == answer
+    assert bool(objection) == bool(wording and answer == LACERATION)
+    if answer != LACERATION:
+        assert item["answer_reworded"] == {"from": LACERATION, "to": answer}
+        assert item["flags"] == [f"the right answer was shortened from: {LACERATION}"]
+        assert LACERATION in item["synonyms"]

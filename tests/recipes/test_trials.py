@@ -155,6 +155,9 @@ def test_a_recipe_may_replace_a_second_right_option_once(tmp_path: Path, faulty:
     assert isinstance(out, RecipeItem) is kept
     if isinstance(out, RecipeItem):
         assert [each["option"] for each in out["replaced"]] == ["Zygomycosis"]
+        assert (
+            script.count("trial-choice") == script.count("trial-options") == 2
+        )  # answered and guessed with the new options
         compared = {each.option for each in trials_of(out).comparison}
         assert compared == {"Actinomycosis", "Aspergillosis", "Sinus carcinoma"}
 

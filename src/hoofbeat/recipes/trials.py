@@ -272,7 +272,7 @@ def trial_counts(trials: Sequence[QuestionTrials], options: Sequence[int]) -> di
 
 
 def _replacing(name: str, replace: Replace) -> RecipeStep:
-    """Options that are also right are replaced by the recipe; what was said of them is kept apart from the rest."""
+    """The recipe replaces options that are also right; what was said of them is kept apart, and trials begin anew."""
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         trials = trials_of(item)
@@ -283,7 +283,8 @@ def _replacing(name: str, replace: Replace) -> RecipeStep:
             return outcome
         left = tuple(each for each in trials.comparison if not each.fault)
         replaced = [{"option": option, "why": why} for option, why in trials.faults.items()]
-        return _with(outcome, comparison=left).put(replaced=replaced)
+        # The solver answered and guessed with other options: both are asked again.
+        return _with(outcome, comparison=left, answer=None, guess=None).put(replaced=replaced)
 
     return check(name, judge)
 

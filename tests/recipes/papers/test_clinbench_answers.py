@@ -189,7 +189,7 @@ def test_options_that_could_be_counted_right_are_left_out(tmp_path: Path, cases:
     rows = list(read_tsv(artefact.file("dropped-options.tsv")))
     assert rows[-1]["why"] == "the model: wider or narrower"
     assert rows[-1]["option"] not in question.options
-    none: dict[str, object] = {"options": [], "unfit": []}
+    none: dict[str, object] = {"options": [], "unfit": [], "answer_wording": ""}
     assert _outcome(tmp_path, cases, options=none)[1:] == ("options", "too few options are left")
 
 

@@ -368,7 +368,7 @@ def test_a_case_that_opens_with_its_diagnosis_is_rejected(tmp_path: Path) -> Non
 # Distractors
 
 
-def test_distractors_are_in_the_models_words_where_these_mean_the_same(tmp_path: Path) -> None:
+def test_distractors_are_in_the_models_words_and_flagged_where_a_rule_objects(tmp_path: Path) -> None:
     told: list[str] = []
 
     def options(request: ChatRequest) -> dict[str, object]:
@@ -385,18 +385,23 @@ def test_distractors_are_in_the_models_words_where_these_mean_the_same(tmp_path:
                 {"candidate": int(number), "wording": "Acute appendicitis"},
             ],
             "unfit": [{"candidate": 2, "why": "implausible"}],
+            "answer_wording": "",
         }
 
     artefact = _built(
         tmp_path, {**GOOD, "synonyms": ["Boeck's sarcoid"]}, story=STORY + " Boeck's sarcoid it was.", options=options
     )
     (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
-    assert item["distractors"] == ["Hodgkin lymphoma", "Pulmonary tuberculosis", "Histoplasmosis"]
+    assert item["distractors"] == ["Hodgkin lymphoma", "Pulmonary tuberculosis", "Fuzzy grey lung of Nowhere"]
     why = {each["text"]: each["why"] for each in item["dropped"]}
     assert why["Boeck's sarcoid"].startswith("means the same as the right answer")
-    assert why["Fuzzy grey lung of Nowhere"] == "no vocabulary knows it by this name"
     assert "the model: implausible" in why.values()
-    assert item["spare"] == [told[0].partition(". ")[2]]  # the wrong wording gave way to the candidate's own
+    assert item["spare"] == ["Histoplasmosis", "Acute appendicitis"]  # the model insists on its wording
+    assert item["flags"] == [
+        "the option 'Fuzzy grey lung of Nowhere': no vocabulary knows it by this name",
+        f"the option 'Acute appendicitis' for {told[0].partition('. ')[2]!r}: "
+        "it does not mean the same disease, or no vocabulary says so",
+    ]
 
 
 def test_too_few_distractors_are_asked_for_once_more_with_further_candidates(tmp_path: Path) -> None:
@@ -404,13 +409,13 @@ def test_too_few_distractors_are_asked_for_once_more_with_further_candidates(tmp
 
     def options(request: ChatRequest) -> dict[str, object]:
         asked.append(request)
-        return {"options": [], "unfit": []} if len(asked) == 1 else first_options(request)
+        return {"options": [], "unfit": [], "answer_wording": ""} if len(asked) == 1 else first_options(request)
 
     few = CupcaseSettings(candidates=4)
     artefact = build(tmp_path, RECIPE, [_document()], few, _says(options=options))
     assert artefact.manifest.counts.kept == 1
     assert "Further candidates:\n5. " in asked[1].messages[-1].content
-    none: dict[str, object] = {"options": [], "unfit": []}
+    none: dict[str, object] = {"options": [], "unfit": [], "answer_wording": ""}
     (tmp_path / "none").mkdir()
     artefact = _built(tmp_path / "none", options=lambda _: none)
     assert _reason(artefact) == ("distractors", "too few options are left")

@@ -32,7 +32,8 @@ from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.cases.option_choice import Candidate
 from hoofbeat.recipes.context import RecipeContext, TableFile
-from hoofbeat.recipes.guards.diagnosis_names import same, without_sides
+from hoofbeat.recipes.guards.diagnosis_names import same, same_as_answer, without_sides
+from hoofbeat.recipes.guards.leak_patterns import main_part
 from hoofbeat.recipes.guards.leak_words import worth
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check, whole
@@ -263,7 +264,7 @@ def find_candidates(
     above = {_plain(term.name) for code in own for term in _ancestors(code, vocabulary)}
     kept: list[Candidate] = []
     seen: set[str] = set()
-    near = (_neighbours(own, vocabulary), vocabulary.search(diagnosis, _SEARCHED))
+    near = (_neighbours(own, vocabulary), _alike(diagnosis, vocabulary))
     for term in _in_turns(_mentioned(report, vocabulary), *near):
         text = plain_description(term.name)
         if not text or text.casefold() in seen or term.code.startswith((_SYMPTOMS, *leave_out)) or "-" in term.code:
@@ -271,7 +272,7 @@ def find_candidates(
         seen.add(text.casefold())
         if _plain(text) in above or term.code in own or not fits_patient(term.code, term.name, patient):
             continue
-        if any(same(text, name, guards) for name in (diagnosis, *synonyms)):
+        if same_as_answer(text, diagnosis, synonyms, guards):
             continue
         if _is_elsewhere(text, diagnosis, kin=any(code[:_CATEGORY] == term.code[:_CATEGORY] for code in own)):
             continue
@@ -281,6 +282,14 @@ def find_candidates(
         if len(kept) == count:
             break
     return kept
+
+
+def _alike(diagnosis: str, vocabulary: Vocabulary) -> list[Term]:
+    """Terms that share a word of the disease itself, not only of its place, grade or cause ("line", "grade IV")."""
+    words = content_forms(main_part(diagnosis))
+    heads = {word for word in words if worth(word) in {"disease", "special", "class"}} | set(words[-1:])
+    found = vocabulary.search(diagnosis, _SEARCHED)
+    return [term for term in found if not heads.isdisjoint(content_forms(term.name))]
 
 
 def _is_elsewhere(text: str, diagnosis: str, *, kin: bool) -> bool:

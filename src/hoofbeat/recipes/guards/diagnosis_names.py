@@ -218,7 +218,7 @@ def same(a: str, b: str, vocabularies: Sequence[Vocabulary] = ()) -> str:
         return "the same words" if one.words == other.words else ""
     if _abbreviates(one, other) or _abbreviates(other, one):
         return "an abbreviation of it"
-    if _opposed(one, other):
+    if _opposed(one, other) or other_organism(a, b):
         return ""
     return (
         _by_words(one, other)
@@ -226,6 +226,43 @@ def same(a: str, b: str, vocabularies: Sequence[Vocabulary] = ()) -> str:
         or same_infection(one.words, other.words, one.telling, other.telling)
         or _by_slip(one, other, vocabularies)
     )
+
+
+def same_as_answer(text: str, diagnosis: str, synonyms: Sequence[str], vocabularies: Sequence[Vocabulary] = ()) -> str:
+    """Why a text means a diagnosis by any of its names.
+
+    Another organism or type is another disease, whatever wider name of the diagnosis the two share: a necrotizing
+    pneumonia due to Klebsiella is not one due to Staphylococcus aureus.
+    """
+    if why := same(text, diagnosis, vocabularies):
+        return why
+    apart = excludes(text, diagnosis) or other_organism(text, diagnosis)
+    found = (same(text, each, vocabularies) for each in synonyms)
+    return next((why for why in found if why and (not apart or why == "the same words")), "")
+
+
+def other_organism(a: str, b: str) -> bool:
+    """Whether two names name organisms, and different ones: Cryptococcus neoformans and C. gattii."""
+    one, other = _organisms(a), _organisms(b)
+
+    def agree(first: tuple[str, str], second: tuple[str, str]) -> bool:
+        genus, species = first
+        if species and second[1]:
+            return species == second[1] and genus[0] == second[0][0]
+        return genus == second[0]
+
+    return bool(one and other) and not any(agree(first, second) for first in one for second in other)
+
+
+def _organisms(text: str) -> set[tuple[str, str]]:
+    """The organisms that a name has, each as genus (or its letter) and species (empty where there is none)."""
+    words = re.findall(r"[^\W\d_]+", text)
+    found = {(word.lower(), "") for word in words if _AGENT.search(word.lower())}
+    for word, after in pairwise([*words, ""]):
+        species = after.lower() if after.islower() and _is_species(after) else ""
+        if _form(word.lower()) in _genera() or (len(word) == 1 and word.isupper() and species):
+            found.add((_form(word.lower()) or word.lower(), species))
+    return found
 
 
 def excludes(a: str, b: str) -> bool:
