@@ -237,3 +237,9 @@ def test_which_mention_is_the_full_name(words: str, full: bool) -> None:
     diagnosis = "Necrotizing fasciitis of the neck due to Clostridium subterminale"
     leak = Leak(start=0, end=len(words), text=words, form=words, kind="name")
     assert names_in_full(leak, diagnosis) == full
+
+
+@pytest.mark.parametrize(("text", "full"), [("She had chickenpox.", True), ("CPR was begun.", False)])
+def test_another_name_of_the_whole_disease_is_its_full_name(text: str, full: bool) -> None:
+    [leak] = find_leaks(text, "Varicella", synonyms=("chickenpox", "CPR"))
+    assert names_in_full(leak, "Varicella") is full

@@ -85,12 +85,18 @@ def find_leaks(
     return _apart(leak for leak in found if not _innocent(reading, leak, signs))
 
 
+_MIN_FULL_NAME = 5  # "CPR", "SCD": short forms, given as names, that mean a cause or an underlying disease as well
+
+
 def names_in_full(leak: Leak, diagnosis: str) -> bool:
     """Whether a mention is the answer's full name: all words of the disease, whatever is said of its cause and course.
 
-    A rule is sure of these. Of a part, another name or a telling procedure a reader may know better.
+    Another name of the whole disease (chickenpox for varicella) counts as well. A rule is sure of these. Of a part, a
+    short form or a telling procedure a reader may know better.
     """
     main = main_part(diagnosis)
+    if leak.kind in {"synonym", "term"} and leak.text.casefold() == leak.form.casefold():
+        return len(leak.text) > _MIN_FULL_NAME
     if leak.kind == "abbreviation" and leak.text[:1].casefold() not in {word[:1].casefold() for word in main.split()}:
         return False
     said = leak.form if leak.kind in {"abbreviation", "misspelling", "code"} else leak.text
