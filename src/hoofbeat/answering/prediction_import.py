@@ -22,7 +22,6 @@ from msgspec import Struct, field, structs
 
 from hoofbeat.answering.choice_reader import ParsedChoice, read_choice
 from hoofbeat.answering.run_folder import KIND
-from hoofbeat.benchmarks.benchmark_import import options_by_letter
 from hoofbeat.errors import HostileInputError, InputError, UsageError
 from hoofbeat.models.reply_text import split_reasoning
 from hoofbeat.progress import SILENT, Progress
@@ -443,6 +442,8 @@ def options_of(row: PredictionRow, field: str) -> OptionsByLetter:
     value = row.values.get(field) if field else _from_columns(row)
     if value is None:
         return {}
+    from hoofbeat.benchmarks.benchmark_import import options_by_letter  # noqa: PLC0415 - not for help
+
     try:
         return _distinct(options_by_letter(value))
     except InputError as err:
