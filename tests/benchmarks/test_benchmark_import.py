@@ -171,6 +171,7 @@ def test_beir_folder(tmp_path: Path) -> None:
     made = imported(folder, tmp_path)
     assert [(q.id, q.text, q.documents) for q in made.questions] == [("q1", "gout?", ("d1",))]
     assert (tmp_path / "made-corpus" / "manifest.json").is_file()
+    assert [each.name for each in made.artefact.manifest.inputs] == ["queries.jsonl", "test.tsv", "made-corpus"]
 
 
 LETTERS = {"A": "Gout", "B": "Flu", "C": "Measles", "D": "Mumps"}

@@ -54,7 +54,7 @@ class ShortenedCase(NamedTuple):
 
 
 def shorten(question: Question, percent: int, *, by_sentences: bool = False) -> ShortenedCase:
-    """The question with the first so many percent of its case; at least one token or sentence of it is kept."""
+    """The question with the first `percent` of its case: at least one token or sentence."""
     if question.context:
         kept, count, of = _cut(question.context, percent, (0, 0), by_sentences=by_sentences)
         return ShortenedCase(f"{kept}\n\n{question.text}", count, of)
@@ -73,7 +73,7 @@ def _asking(text: str) -> tuple[int, int]:
 
 
 def _cut(text: str, percent: int, without: tuple[int, int], *, by_sentences: bool) -> tuple[str, int, int]:
-    """The beginning of a text that holds so many percent of its units, those inside `without` not counted."""
+    """The beginning of a text that holds a share of its units, in percent. Units inside `without` do not count."""
     found = sentence_spans(text) if by_sentences else [match.span() for match in _TOKEN.finditer(text)]
     units: Spans = [span for span in found if not without[0] <= span[0] < without[1]]
     if not units:

@@ -24,7 +24,7 @@ from hoofbeat.text import without_accents
 
 
 class NameLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The lists of the file; what each is for stands there."""
+    """The word lists of the data file, which explains each of them."""
 
     species: tuple[str, ...]
     names_after: tuple[str, ...]

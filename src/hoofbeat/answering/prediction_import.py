@@ -165,7 +165,7 @@ def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Predic
     try:
         header = next(reader, [])
         if not header or len(set(header)) < len(header):
-            raise bad(where, "the header is missing, or names a column twice", "give every column a name of its own")
+            raise bad(where, "the header is missing, or names a column twice", "give every column a different name")
         for cells in reader:
             row = PredictionRow(values={}, file=path, place=f"line {reader.line_num}")
             if not cells:

@@ -80,7 +80,7 @@ def is_hero(node: Node) -> bool:
 
 
 def hero_line(line: str, *, whole_up_to: int | None, passages: int | None) -> str:
-    """A line that ends in HERO with these settings in the place of its own, where they are given."""
+    """The line with the HERO settings that are given; the others stay as the line has them."""
     tree = parse(line)
     *before, last = tree.steps if isinstance(tree, Pipeline) else (tree,)
     assert isinstance(last, EvidenceRanker)
@@ -89,7 +89,7 @@ def hero_line(line: str, *, whole_up_to: int | None, passages: int | None) -> st
 
 
 def evidence_by_search(search: PassageSearch, documents: Sequence[Document], whole_up_to: int) -> FindEvidence:
-    """Short sources whole, long ones by a search; one that does not fit as a whole is a long one, too."""
+    """Short sources are read whole, long ones are searched. A source that does not fit the window counts as long."""
     known = {document.id: document for document in documents}
 
     def find(asked: QuestionsWithSources, room: CharacterBudget) -> Iterator[SourcePassages]:
@@ -307,7 +307,7 @@ def plan_sources(
 ) -> list[PlannedSourceAnswer]:
     """Plan every (question, source): a short source is shown whole, a long one by its best passages.
 
-    A source that does not fit the window as a whole is a long one, too: its end would be left out otherwise.
+    A source that does not fit the window counts as long: otherwise its end would be left out.
     """
     find = evidence_by_search(search, documents, whole_up_to)
     return list(iter_source_plans(questions, documents, pack, find, window=window, max_tokens=max_tokens))

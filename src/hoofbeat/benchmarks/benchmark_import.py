@@ -94,6 +94,8 @@ class ImportedBenchmark(Struct, kw_only=True):
     qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     rejected: list[RejectedRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    """The files that were read, where they are not the source's tables."""
     has_documents: bool = False
     """Whether the source is a folder whose documents are a corpus (BEIR, R2MED)."""
 
@@ -146,6 +148,14 @@ class ImportSource:
                 f"there is no split {self.wanted_split!r}", where=str(self.path), fix=f"there are: {named}"
             )
         return tuple(table for table in found if table.split == wanted)
+
+    def only(self, tables: Sequence[QuestionTable]) -> ImportSource:
+        """The same source with these of its tables."""
+        part = ImportSource(
+            self.path, mapping=self.mapping, split=self.wanted_split, count_from=self.count_from, seed=self.seed
+        )
+        part.tables = tuple(tables)
+        return part
 
     @cached_property
     def first(self) -> Row:
@@ -397,7 +407,7 @@ def import_benchmark(
         raise InputError(
             f"no question could be read as {chosen.name}: {reasons}", where=str(path), fix="see --as, --mapping"
         )
-    inputs = [file_reference(table.path) for table in source.tables]
+    inputs = [file_reference(path) for path in made.files or [table.path for table in source.tables]]
     if made.has_documents:
         from hoofbeat.corpus import import_corpus  # noqa: PLC0415 - only for folders with documents
 

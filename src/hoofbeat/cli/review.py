@@ -63,7 +63,7 @@ class ReviewCommand(VerbWithOthers):
               help="Two-level check: share that must pass [default: the benchmark's, else 0.95].")  # fmt: skip
 @click.option("--exam", is_flag=True, help="An exam on the benchmark in FOLDER, scored like a model.")
 @click.option("--minutes", type=click.FloatRange(0), default=0.0, help="Exam: time for all questions; 0: no limit.")
-@click.option("--stages", default="", metavar="20,40,…,100", help="Exam: show so many percent of the case by and by.")
+@click.option("--stages", default="", metavar="20,40,…,100", help="Exam: show the case in stages, in percent.")
 @click.option("--questions", type=click.IntRange(0), default=0, help="Exam: questions a person gets; 0: all.")
 @click.option("--inside", type=click.FloatRange(0, 1), default=0.5, show_default=True,
               help="Exam: share of them inside the person's specialty.")  # fmt: skip

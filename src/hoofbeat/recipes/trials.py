@@ -350,6 +350,11 @@ def _letters(prompt: str, show: Show) -> Callable[[RecipeItem], Schema]:
     return schema
 
 
+def _is_due(trial: AnswerTrial | GuessTrial | None, options: Sequence[str]) -> bool:
+    """Whether a question with options is still to be tried: not yet, or the option that was chosen is gone."""
+    return bool(options) and (trial is None or (bool(trial.said) and trial.said not in options))
+
+
 def _try_choice(name: str, show: Show) -> RecipeStep:
     def values(item: RecipeItem, context: RecipeContext) -> Values:
         exam = show(item)
@@ -372,17 +377,13 @@ def _try_choice(name: str, show: Show) -> RecipeStep:
             ),
         )
 
-    def new(item: RecipeItem) -> bool:
-        answer, options = trials_of(item).answer, show(item).options
-        return bool(options) and (answer is None or (bool(answer.said) and answer.said not in options))
-
     return _trial(
         name,
         CHOICE,
         values=values,
         read=read,
         failed=lambda item, why: _with(item, answer=AnswerTrial(failure=why)),
-        when=new,
+        when=lambda item: _is_due(trials_of(item).answer, show(item).options),
         role=SOLVER,
         schema=_letters(CHOICE, show),
     )
@@ -400,17 +401,13 @@ def _guess(name: str, show: Show) -> RecipeStep:
         right = said == exam.answer
         return _with(item, guess=GuessTrial(said=said, right=right, basis=value["basis"], reason=value["reason"]))
 
-    def new(item: RecipeItem) -> bool:
-        guess, options = trials_of(item).guess, show(item).options
-        return bool(options) and (guess is None or (bool(guess.said) and guess.said not in options))
-
     return _trial(
         name,
         GUESS,
         values=values,
         read=read,
         failed=lambda item, why: _with(item, guess=GuessTrial(failure=why)),
-        when=new,
+        when=lambda item: _is_due(trials_of(item).guess, show(item).options),
         role=SOLVER,
         schema=_letters(GUESS, show),
     )

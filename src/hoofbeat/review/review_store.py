@@ -224,7 +224,7 @@ def _insert_items(connection: Connection, study: str, given: Sequence[ReviewItem
             raise UsageError("an item's id can't stand in an address", fix="letters, digits and . _ - up to 200")
         if item.id not in there:
             if item.id in new:
-                raise UsageError(f"two items have the same id {item.id!r}", fix="give every item an id of its own")
+                raise UsageError(f"two items have the same id {item.id!r}", fix="give every item a different id")
             new[item.id] = item
     if new:
         rows = [{"study": study, "id": item.id, "place": item.place, "body": to_json(item)} for item in new.values()]

@@ -28,7 +28,7 @@ from hoofbeat.text import caseless
 
 Vectors = NDArray[np.float32]
 _FREE, _MAX_GROUPS = 4000, 8000
-"""Up to so many phrases go into the tree as they are; so many groups at most, as its table of cosines is square."""
+"""The maximum number of phrases that enter the tree unchanged, and of groups: its table of cosines is square."""
 
 _LOOSER = (0.8, 0.6, 0.4, 0.2, 0.0)
 _BLOCK = 512
@@ -73,7 +73,7 @@ def cluster(
 def leaders(vectors: Vectors, threshold: float) -> NDArray[np.int64]:
     """Each vector with the nearest earlier one that leads a group, where their cosine reaches the threshold.
 
-    One that is near to no leader leads a group of its own. Groups are numbered in the order of their leaders.
+    A phrase that is near no leader leads a new group. Groups are numbered in the order of their leaders.
     """
     leading = np.empty_like(vectors)
     group = np.empty(len(vectors), np.int64)

@@ -255,7 +255,7 @@ class _PerQuestion:
         self.diverging = self.labels[:, places].sum(axis=1) > 0
 
     def together(self, chosen: NDArray[np.bool_], asked: int) -> Relations:
-        """The relations of the chosen questions, of which so many were asked."""
+        """The relations of the chosen questions, with the number of questions asked."""
         domain = self.pairs.domain
         failed = self.failed[chosen]
         possibly = self.diverging[chosen] | (failed.sum(axis=1) > 0)

@@ -31,9 +31,7 @@ class _Clinbench(ImportFormat):
         result = ImportedBenchmark()
         editions: dict[str, list[Question]] = {"": [], "image": []}
         for table in source.tables:
-            one = ImportSource(table.path, count_from=source.count_from, seed=source.seed)
-            one.folder = source.folder
-            read = super().read(one)
+            read = super().read(source.only([table]))
             edition = "image" if any(question.images for question in read.questions) else ""
             editions[edition] += read.questions
             result.rejected += read.rejected

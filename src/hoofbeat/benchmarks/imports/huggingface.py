@@ -27,9 +27,7 @@ class _Huggingface(ImportFormat):
         """All editions: each is a configuration of its own."""
         result = ImportedBenchmark()
         for config, tables in groupby(source.tables, key=lambda table: table.config):
-            one = ImportSource(source.path)
-            one.tables = tuple(tables)
-            questions = list(one.each(lambda row: self.question(row, source), result))
+            questions = list(source.only(list(tables)).each(lambda row: self.question(row, source), result))
             if config in ("", _MAIN):
                 result.questions = questions
             else:

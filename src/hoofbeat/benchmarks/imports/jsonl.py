@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
 from hoofbeat.benchmarks.benchmark import edition_file
-from hoofbeat.benchmarks.benchmark_import import ImportedBenchmark, ImportFormat, ImportRow, ImportSource
+from hoofbeat.benchmarks.benchmark_import import (
+    ImportedBenchmark,
+    ImportFormat,
+    ImportRow,
+    ImportSource,
+    QuestionTable,
+)
 from hoofbeat.corpus.qrels import read_qrels
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
@@ -30,20 +34,18 @@ class _Jsonl(ImportFormat):
             return super().read(source)
         result = ImportedBenchmark()
         before, after = edition_file("*").split("*")
-        for path in [source.path / edition_file(""), *sorted(source.path.glob(edition_file("*")))]:
-            one = self._edition(path, source, result)
+        result.files = [source.path / edition_file(""), *sorted(source.path.glob(edition_file("*")))]
+        for path in result.files:
+            edition = source.only([QuestionTable(path, "", "")])
+            questions = list(edition.each(lambda row: self.question(row, source), result))
             if path.name == edition_file(""):
-                result.questions = one
+                result.questions = questions
             else:
-                result.editions[path.name[len(before) : -len(after)]] = one
-        if (source.path / "qrels.tsv").is_file():
-            result.qrels = read_qrels(source.path / "qrels.tsv")
+                result.editions[path.name[len(before) : -len(after)]] = questions
+        if (judgments := source.path / "qrels.tsv").is_file():
+            result.qrels = read_qrels(judgments)
+            result.files.append(judgments)
         return result
-
-    def _edition(self, path: Path, source: ImportSource, result: ImportedBenchmark) -> list[Question]:
-        one = ImportSource(path)
-        one.folder = source.folder
-        return list(one.each(lambda row: self.question(row, one), result))
 
     def question(self, row: ImportRow, source: ImportSource) -> Question:  # noqa: ARG002
         """One row, whole: evidence, facets and lineage as they are."""

@@ -36,9 +36,8 @@ class _Ogcare(ImportFormat):
 
         # The same questions as CSV and as JSON in one folder are one benchmark: the JSON file is read.
         tables = [table for table in source.tables if table.path.suffix == ".json"]
-        if 0 < len(tables) < len(source.tables):
-            source.tables = tuple(tables)
-        result.questions = list(source.each(read, result))
+        result.questions = list((source.only(tables) if tables else source).each(read, result))
+        result.files = [table.path for table in tables]
         kept = {question.id for question in result.questions}
         editions = [question for question in original if question.id in kept]
         if editions != result.questions:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hoofbeat.benchmarks.benchmark_import import ImportedBenchmark, ImportFormat, ImportSource
-from hoofbeat.corpus.readers.beir import read_beir
+from hoofbeat.corpus.readers.beir import JudgedQuestions, read_beir
 from hoofbeat.corpus.readers.r2med import read_r2med
 
 
@@ -16,8 +18,8 @@ class _Beir(ImportFormat):
 
     def read(self, source: ImportSource) -> ImportedBenchmark:
         """The questions that the split judges."""
-        found = read_beir(source.path, source.wanted_split or "test")
-        return ImportedBenchmark(questions=list(found.questions), qrels=found.judgments, has_documents=True)
+        split = source.wanted_split or "test"
+        return _collection(read_beir(source.path, split), source.path, "queries.jsonl", f"qrels/{split}.tsv")
 
 
 BEIR = _Beir()
@@ -32,8 +34,17 @@ class _R2med(ImportFormat):
 
     def read(self, source: ImportSource) -> ImportedBenchmark:
         """The questions with their answers and grades."""
-        found = read_r2med(source.path)
-        return ImportedBenchmark(questions=list(found.questions), qrels=found.judgments, has_documents=True)
+        return _collection(read_r2med(source.path), source.path, "query.jsonl", "qrels.jsonl", "qrels.txt")
 
 
 R2MED = _R2med()
+
+
+def _collection(found: JudgedQuestions, folder: Path, *names: str) -> ImportedBenchmark:
+    """Questions and judgments, with those files of the folder that they may have been read from."""
+    return ImportedBenchmark(
+        questions=list(found.questions),
+        qrels=found.judgments,
+        files=[folder / name for name in names if (folder / name).is_file()],
+        has_documents=True,
+    )
