@@ -276,6 +276,8 @@ def _table_file(root: Path, path: Path) -> QuestionTable:
 
 def options_by_letter(value: object) -> dict[str, str]:
     """Options by letter: from an object, a list, a list of objects with key and value, or a text of lettered lines."""
+    if value is None:
+        raise InputError("the row has no options")
     if isinstance(value, str):
         value = _decoded(value) if value.lstrip()[:1] in ("[", "{") else lettered_lines(value)
     if isinstance(value, list) and value and all(isinstance(each, dict) and "key" in each for each in value):

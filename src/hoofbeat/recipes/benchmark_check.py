@@ -286,7 +286,7 @@ def summary_lines(summary: CheckSummary) -> list[str]:
         spread = ", ".join(
             f"{letter} {count}" for letter, count in zip(ascii_uppercase, summary.place.counts, strict=False)
         )
-        lines.append(f"place of the right option: {spread}; so uneven a spread by chance: p = {summary.place.p:.3g}")
+        lines.append(f"place of the right option: {spread} (p = {summary.place.p:.3g} if places are random)")
     for what, test in (
         ("the right option alone is the longest", summary.longest),
         ("guessed right from the options alone", summary.guess),

@@ -94,7 +94,7 @@ def _tests(summary: CheckSummary, prefix: str) -> list[Block]:
                 unit="questions",
                 columns=(Column("place"), Column("questions", "count"), Column("expected", "amount")),
                 rows=tuple(places),
-                note=f"p = {summary.place.p:.3g} by chance (Pearson's statistic, 20,000 draws).",
+                note=f"p = {summary.place.p:.3g} if places are random (Pearson's statistic, 20,000 draws).",
             )
         )
     return [Heading("Style and place", f"{prefix}-style", 3), *blocks] if blocks else []
