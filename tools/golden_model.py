@@ -98,7 +98,12 @@ def _shown(a: Asked) -> dict[str, Any]:
     lines = a.shown.get("case", "").splitlines()
     told = [int(number) for number in re.findall(r"(\d+) \(", a.shown.get("notes", ""))]
     last = told[-1] if told else len(lines)
-    return {"last": last, "hide": [{"number": number, "why": "diagnosis"} for number in told], "trim": []}
+    return {
+        "last": last,
+        "hide": [{"number": number, "why": "diagnosis"} for number in told],
+        "trim": [],
+        "reworded": [],
+    }
 
 
 def _options(a: Asked) -> dict[str, Any]:
@@ -234,7 +239,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
     frozenset(fields.split()): reply
     for fields, reply in {
         "kind quote diagnosis synonyms": _diagnosis,
-        "last hide trim": _shown,
+        "last hide trim reworded": _shown,
         "options unfit answer_wording": _options,
         "alternatives": _differentials,
         "significance significance_sentences step_sentences step kind": _significance,
@@ -295,7 +300,7 @@ def _list(name: str, schema: dict[str, Any], a: Asked, choice: int) -> list[Any]
     if name == "questions":
         topic = " ".join(list(dict.fromkeys(re.findall(r"[a-z]{6,}", a.longest.lower())))[:4])
         return [f"What should I know about {topic}?", f"When do I have to ask my doctor about {topic}?"]
-    if name in ("sentences", "overlapping", "quotes", "lost", "left", "missing", "telling", "unsupported"):
+    if name in ("sentences", "overlapping", "quotes", "lost", "left", "reworded", "missing", "telling", "unsupported"):
         return []
     return [_field(f"{name}-{step}", schema["items"], a) for step in range(max(1, schema.get("minItems", 1)))]
 
@@ -306,7 +311,7 @@ def _string(name: str, a: Asked) -> str:
         return max(put, key=len) if put else f"What is known about {' '.join(a.text.split()[:12])}?"
     if name == "choice":
         return _letter(a)
-    if name.startswith("corrected") or name == "rival":
+    if name.startswith("corrected") or name in ("rival", "derivable"):
         return ""
     if name in ("reason", "reasoning", "thought", "shared"):
         return f"By the words {' '.join(sorted(words_of(a.text))[:4])}."

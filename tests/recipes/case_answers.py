@@ -10,7 +10,14 @@ from tests.recipes.support import user_text
 
 __all__ = ["CLEAN", "first_options", "material", "show"]
 
-CLEAN: dict[str, object] = {"lost": [], "left": [], "reason": "nothing", "usable": "yes"}
+CLEAN: dict[str, object] = {
+    "lost": [],
+    "left": [],
+    "reworded": [],
+    "derivable": "",
+    "reason": "nothing",
+    "usable": "yes",
+}
 """What the call that sees a case before and after its cuts says where it finds nothing."""
 
 _MATERIAL = re.compile(r'<material name="([^"]*)">\n(.*?)\n</material>', re.DOTALL)
@@ -26,14 +33,19 @@ def _number(lines: Sequence[str], words: str) -> int:
 
 
 def show(
-    request: ChatRequest, last: str = "", hide: Mapping[str, str] | None = None, trim: Mapping[str, str] | None = None
+    request: ChatRequest,
+    last: str = "",
+    hide: Mapping[str, str] | None = None,
+    trim: Mapping[str, str] | None = None,
+    reword: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """Show the case up to the sentence with these words; hide and trim others, each found by words of it."""
+    """Show the case up to the sentence with these words; hide, trim and reword others, each found by words of it."""
     lines = material(request)["case"].split("\n")
     return {
         "last": _number(lines, last) if last else len(lines),
         "hide": [{"number": _number(lines, words), "why": why} for words, why in (hide or {}).items()],
         "trim": [{"number": _number(lines, words), "words": cut} for words, cut in (trim or {}).items()],
+        "reworded": [{"sentence": _number(lines, words), "text": new} for words, new in (reword or {}).items()],
     }
 
 

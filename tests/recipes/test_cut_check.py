@@ -43,7 +43,7 @@ def test_words_that_name_the_answer_are_not_put_back(tmp_path: Path) -> None:
     document = Document(id="d", title="", text=TEXT)
     start = TEXT.index("Echo")
     hole = RedactedSpan(start, len(TEXT), "after")
-    clean: dict[str, Any] = {"lost": [], "left": [], "reason": "fine", "usable": "yes"}
+    clean: dict[str, Any] = {"lost": [], "left": [], "reworded": [], "derivable": "", "reason": "fine", "usable": "yes"}
     wanted = ("Echocardiography showed a mass, a myxoma.", "Echocardiography showed a mass")
     said = iter([*({**clean, "lost": [{"sentence": 2, "words": each, "why": "the mass"}]} for each in wanted), clean])
     script = Script(lambda _name, _request: next(said))
@@ -80,7 +80,14 @@ def test_words_a_model_insists_on_are_put_back_and_flagged(
     """The word list takes CPR, the cause, for the answer; the full name alone stays out, and that is flagged."""
     document = Document(id="d", title="", text=CPR)
     start = CPR.index(words)
-    value = {"lost": [{"sentence": 2, "words": words, "why": "the cause"}], "left": [], "reason": "r", "usable": "yes"}
+    value = {
+        "lost": [{"sentence": 2, "words": words, "why": "the cause"}],
+        "left": [],
+        "reworded": [],
+        "derivable": "",
+        "reason": "r",
+        "usable": "yes",
+    }
     clean = {**value, "lost": []}
     said = iter([value, value, clean])
     script = Script(lambda _name, _request: next(said))
@@ -106,7 +113,7 @@ def test_words_a_model_insists_on_are_put_back_and_flagged(
 def test_changes_of_the_second_look_are_made(tmp_path: Path) -> None:
     document = Document(id="d", title="", text=TEXT)
     start = TEXT.index(" showed")
-    clean: dict[str, Any] = {"lost": [], "left": [], "reason": "fine", "usable": "yes"}
+    clean: dict[str, Any] = {"lost": [], "left": [], "reworded": [], "derivable": "", "reason": "fine", "usable": "yes"}
     wanted = ("Echocardiography", "showed a mass")
     said = iter([{**clean, "lost": [{"sentence": 2, "words": each, "why": "the mass"}]} for each in wanted])
 

@@ -27,7 +27,7 @@ from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
 from hoofbeat.recipes.cases.answer_options import plain_option
-from hoofbeat.recipes.cases.stems import Spans, spans_of, stem_text
+from hoofbeat.recipes.cases.stems import joined, spans_of, with_stem, wordings_of
 from hoofbeat.recipes.cases.two_level_review import ADD, DROP, LEVEL_1, LEVEL_2, PASSES
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.messages.question_duplicates import CRITERION as SAME
@@ -254,9 +254,8 @@ def _with(
     new = _JOINT.join(document.text[start:end] for start, end in places)
     item, context = made.item, question.context
     if item is not None and item.get("stem_spans"):
-        spans = _joined((*spans_of(item), *places))
-        context = stem_text(document, spans)
-        item = item.put(stem=context, stem_spans=[list(span) for span in spans])
+        item = with_stem(item, document, joined((*spans_of(item), *places), wordings_of(item)))
+        context = str(item["stem"])
     else:
         context = _JOINT.join(filter(None, (context, new)))
     synonyms = tuple(map(str, (item.get("synonyms") if item else None) or ()))
@@ -268,17 +267,6 @@ def _with(
     return replace(
         made, question=replace(question, context=context, evidence=evidence), item=item, added=(*made.added, words)
     )
-
-
-def _joined(spans: Sequence[tuple[int, int]]) -> Spans:
-    ordered = sorted(spans)
-    joined = [ordered[0]]
-    for start, end in ordered[1:]:
-        if start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return tuple(joined)
 
 
 class Edit(Struct, frozen=True, kw_only=True):

@@ -60,7 +60,7 @@ def _showing(shown: dict[str, str]) -> dict[str, object]:
     noted = [int(number) for number in re.findall(r"(?:^|, |: )(\d+)(?= \()", shown["notes"], re.MULTILINE)]
     outcome = re.findall(r"\d+", shown["notes"].rpartition("outcome:")[2])
     last = min([*noted, *map(int, outcome), 1 + len(shown["case"].split("\n"))]) - 1
-    return {"last": last, "hide": [], "trim": []}
+    return {"last": last, "hide": [], "trim": [], "reworded": []}
 
 
 def _named(text: str) -> Iterator[dict[str, str]]:

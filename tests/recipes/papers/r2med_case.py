@@ -65,7 +65,14 @@ def by_rule(name: str, request: ChatRequest) -> object:
     if name == "case-shown":
         return show_by_rule(told)
     if name == "cut-check":
-        return {"lost": [], "left": [], "reason": "nothing is missing", "usable": "yes"}
+        return {
+            "lost": [],
+            "left": [],
+            "reworded": [],
+            "derivable": "",
+            "reason": "nothing is missing",
+            "usable": "yes",
+        }
     if name == "r2med-quality":
         letters = re.findall(r"^Case ([A-Z])$", told["other cases"], re.MULTILINE)
         return {"reason": "told in full", "focus": 8, "completeness": 6, "similarity": dict.fromkeys(letters, 9)}
@@ -101,7 +108,7 @@ def show_by_rule(told: dict[str, str]) -> dict[str, object]:
     last = min(telling, default=len(numbered) + 1) - 1
     while last and not re.search(r"\b(?:was|were|showed|revealed|had|came|presented)\b", numbered[last - 1][1]):
         last -= 1
-    return {"last": last, "hide": [], "trim": []}
+    return {"last": last, "hide": [], "trim": [], "reworded": []}
 
 
 def grade_by_rule(told: dict[str, str]) -> dict[str, object]:

@@ -96,9 +96,9 @@ def test_markdown_around_the_json_changes_nothing(tmp_path: Path, cases: Corpus)
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"last": 0, "hide": [], "trim": []}, "too little of the case is told before the diagnosis"),
-        ({"last": 1, "hide": [], "trim": []}, "too little of the case is told before the diagnosis"),
-        ({"last": 4, "hide": [{"number": 2, "why": "because"}], "trim": []}, "schema"),
+        ({"last": 0, "hide": [], "trim": [], "reworded": []}, "too little of the case is told before the diagnosis"),
+        ({"last": 1, "hide": [], "trim": [], "reworded": []}, "too little of the case is told before the diagnosis"),
+        ({"last": 4, "hide": [{"number": 2, "why": "because"}], "trim": [], "reworded": []}, "schema"),
     ],
 )
 def test_a_case_of_which_too_little_is_shown_is_no_question(

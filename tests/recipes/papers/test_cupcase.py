@@ -143,7 +143,7 @@ def test_the_second_pass_takes_out_and_puts_back_what_it_names(tmp_path: Path) -
     assert question.context.endswith("and improved within weeks")
     rows = list(read_tsv(artefact.file("cuts.tsv")))
     assert [(row["what"], row["words"]) for row in rows if "weeks" in row["words"]] == [
-        ("cut", "Tests for tuberculosis stayed negative after eight weeks of culture."),
+        ("hidden", "Tests for tuberculosis stayed negative after eight weeks of culture."),
         ("put back", "and improved within weeks"),
     ]
     assert all(int(row["start"]) < int(row["end"]) and row["why"] for row in rows)
@@ -361,7 +361,7 @@ def test_results_after_the_diagnosis_may_be_shown_without_it(tmp_path: Path) -> 
 def test_a_case_that_opens_with_its_diagnosis_is_rejected(tmp_path: Path) -> None:
     story = "Biopsy confirmed the diagnosis of sarcoidosis in a farmer. " + "He was seen again and was very well. " * 20
     said = {**GOOD, "quote": "Biopsy confirmed the diagnosis of sarcoidosis in a farmer"}
-    artefact = _built(tmp_path, said, story=story, shown=lambda _: {"last": 0, "hide": [], "trim": []})
+    artefact = _built(tmp_path, said, story=story, shown=lambda _: {"last": 0, "hide": [], "trim": [], "reworded": []})
     assert _reason(artefact) == ("first pass", "too little of the case is told before the diagnosis")
 
 

@@ -36,7 +36,12 @@ def _by_rule(name: str, request: ChatRequest) -> object:
     shown = material(request)
     if name == "case-shown":
         numbers = re.findall(r"(?<=[ ,])(\d+) \(", shown["notes"])
-        return {"last": int(numbers[-1]) if numbers else len(shown["case"].split("\n")), "hide": [], "trim": []}
+        return {
+            "last": int(numbers[-1]) if numbers else len(shown["case"].split("\n")),
+            "hide": [],
+            "trim": [],
+            "reworded": [],
+        }
     body = shown["report"]
     for start, end in sentence_spans(body):
         sentence = body[start:end]

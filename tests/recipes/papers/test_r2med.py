@@ -182,7 +182,7 @@ def test_the_models_cut_wins_over_word_lists_and_one_like_fellow_is_enough(tmp_p
             assert found
             return {"kind": "diagnosis", "quote": found[0], "diagnosis": found[1], "synonyms": []}
         if name == "case-shown":
-            return {"last": 3, "hide": [], "trim": []}
+            return {"last": 3, "hide": [], "trim": [], "reworded": []}
         if name == "r2med-quality":
             letters = re.findall(r"^Case ([A-Z])$", shown["other cases"], re.MULTILINE)
             assert len(letters) == 3  # of the same diagnosis, then kinds of it

@@ -2,13 +2,18 @@
 
 Rules that cut a case (`redaction`, `stems`) delete findings that an examinee needs, and leave words that give the
 answer away. So no cut is final until a model has seen it. `cut_check` shows the case as numbered sentences with the
-cut words marked. What the model names is put back or taken out, word for word, and listed; the changed case is shown
-once more, and an item that is not usable even then is rejected with the model's reason.
+cut words marked and rewordings beside their originals. What the model names is put back, taken out or reworded, and
+listed; the changed case is shown once more, and an item that is not usable even then is rejected with the model's
+reason.
+
+Where what is shown can't carry the whole answer (the species had to be hidden), the model names the most specific form
+that it can carry. If rules find that it is the same disease or a wider name of it, it becomes the answer, flagged; the
+item keeps the report's own under `answer_in_report`.
 
 Use: `*cut_check("second pass", shown=..., put=..., answer="diagnosis")` in a recipe's steps. `shown` gives an item's
 case as a `Redaction`, `put` the item with another one. Put `leak_check` after it. `cuts_table(items)` in `finish` lists
-every cut of every item with its place and reason, and what was put back; it reads the item's `removed`, as
-`Redaction.listed` writes it, and the `cut_check` that these steps write.
+everything hidden, trimmed or reworded, with its place and reason, and what was put back; it reads the item's `removed`,
+as `Redaction.listed` writes it, and the `cut_check` that these steps write.
 """
 
 from __future__ import annotations
@@ -17,11 +22,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hoofbeat.benchmarks.text_overlap import find_quote
+from hoofbeat.corpus.terms import content_forms
+from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.case_diagnosis import flagged
+from hoofbeat.recipes.cases.answer_options import plain_option, unfit
+from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES, flagged
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction
-from hoofbeat.recipes.cases.shown_sentences import insisted
+from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, wrong_rewording
+from hoofbeat.recipes.cases.shown_sentences import insisted, noted_rewordings
 from hoofbeat.recipes.context import RecipeContext, TableFile
+from hoofbeat.recipes.guards.diagnosis_names import excludes, other_organism, same_as_answer
+from hoofbeat.recipes.guards.leak_words import is_disease
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, names_in_full
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask
@@ -55,6 +66,9 @@ def cut_check(
 
     def first(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
         done, objections = changed(item, value, context)
+        if not _changes(done):
+            done, wrong = _derived(done, answer, value, context)
+            objections += wrong
         unusable = value["usable"] != "yes" and not _changes(done)
         rejected = ItemRejection(reason="the case can't be used as it is cut", details=value["reason"])
         if not objections:
@@ -71,10 +85,13 @@ def cut_check(
         mentions = [(entry, _mentions(item, answer, str(entry["words"]), before)) for entry in value["lost"]]
         named = [entry for entry, leaks in mentions if any(names_in_full(leak, str(item[answer])) for leak in leaks)]
         after, changes = _changed(before, {**value, "lost": [each for each in value["lost"] if each not in named]})
+        after, reworded, objections = _with_rewordings(after, value["reworded"])
+        changes += reworded
         earlier = (item.get("cut_check") or {}).get("changes", [])
         done = put(item, after) if after != before else item
         done = done.put(cut_check={"reason": value["reason"], "changes": [*earlier, *changes]})
-        objections = []
+        if reworded and after != before:
+            done = noted_rewordings(done, name)
         for entry, leaks in mentions:
             if leaks:
                 told = ", ".join(dict.fromkeys(repr(leak.text) for leak in leaks))
@@ -94,7 +111,7 @@ def cut_check(
             named = "; ".join(f"{each['words']} ({each['why']})" for each in (*value["lost"], *value["left"]))
             details = f"{value['reason']} {named}".strip()
             return ItemRejection(reason="the case can't be used even after its cuts were changed", details=details)
-        return changed(item, value, context)[0]
+        return _derived(changed(item, value, context)[0], answer, value, context)[0]
 
     return [
         ask(name, CUT_CHECK, values=values, read=first),
@@ -103,7 +120,10 @@ def cut_check(
 
 
 def marked(case: Redaction) -> list[str]:
-    """The sentences of a case before the cuts, each on one line; the words that were cut are between {- and -}."""
+    """The sentences of a case before the cuts, each on one line; the words that were cut are between {- and -}.
+
+    Words in the place of others are between {+ and +}.
+    """
     text = case.document.text
     lines = []
     for start, end in sentence_spans(text, case.start, case.end):
@@ -114,25 +134,29 @@ def marked(case: Redaction) -> list[str]:
                 cut, behind = text[low:high], text[high : min(high + 1, end)]
                 before = " " if cut[:1].isspace() else ""
                 after = " " if cut[-1:].isspace() or behind.isalnum() else ""
-                pieces += [text[at:low], before, "{-", cut.strip(), "-}", after]
+                new = f" {{+{hole.shown}+}}" if hole.shown and high == hole.end else ""
+                pieces += [text[at:low], before, "{-", cut.strip(), "-}", new, after]
                 at = high
         lines.append(" ".join("".join((*pieces, text[at:end])).split()))
     return lines
 
 
 def cuts_table(items: Sequence[RecipeItem]) -> TableFile:
-    """Every cut of every item, and what the check put back, with places in the source, the reason and the words."""
+    """What was hidden, trimmed, reworded and put back in every item: place in the source, reason, words, new words."""
     rows = []
     for item in items:
-        cuts = [("cut", each["start"], each["end"], each["why"], each["text"]) for each in item.get("removed", ())]
+        cuts = [
+            (each.get("kind", "hidden"), each["start"], each["end"], each["why"], each["text"], each.get("shown", ""))
+            for each in item.get("removed", ())
+        ]
         checked = (item.get("cut_check") or {}).get("changes", ())
         back = [
-            (each["what"], each["start"], each["end"], each["why"], each["words"])
+            (each["what"], each["start"], each["end"], each["why"], each["words"], "")
             for each in checked
             if each["what"] == "put back"
         ]
         rows += [(item.id, *row) for row in sorted((*cuts, *back), key=lambda row: row[1:3])]
-    return TableFile(("item", "what", "start", "end", "why", "words"), rows)
+    return TableFile(("item", "what", "start", "end", "why", "words", "shown"), rows)
 
 
 def _changes(item: RecipeItem) -> int:
@@ -153,6 +177,79 @@ def _changed(case: Redaction, value: dict[str, Any]) -> tuple[Redaction, list[di
             changes.append({"what": done, "start": start, "end": end, "words": words, "why": why})
             case = changed
     return case, changes
+
+
+def _with_rewordings(
+    case: Redaction, wanted: Sequence[dict[str, Any]]
+) -> tuple[Redaction, list[dict[str, Any]], list[tuple[str, str]]]:
+    """The case with the rewordings a model wants, what they changed, and what to tell it of those that are refused.
+
+    A rewording that it finds wrong is hidden where its new words are refused.
+    """
+    text, sentences = case.document.text, sentence_spans(case.document.text, case.start, case.end)
+    changes: list[dict[str, Any]] = []
+    objections: list[tuple[str, str]] = []
+    for entry in wanted:
+        number, words, why = int(entry["sentence"]), " ".join(str(entry["text"]).split()), str(entry["why"]).strip()
+        if not 1 <= number <= len(sentences):
+            objections.append(("words to be changed are not in the case", f"There is no sentence {number}."))
+            continue
+        start, end = sentences[number - 1]
+        was = [hole for hole in case.removed if hole.shown and hole.start < end and start < hole.end]
+        if was:
+            start, end = was[0].start, was[0].end
+        wrong = wrong_rewording(case, (start, end), words)
+        if wrong:
+            say = f"The rewording of sentence {number}, {words!r}, is refused: {wrong}."
+            objections.append(("a rewording adds to its sentence", say))
+        if wrong or not words:
+            hole = RedactedSpan(start, end, f"{why}; {REFUSED}: {wrong}" if wrong else why)
+            changed = case.without(hole) if was or not wrong else case
+        else:
+            changed = case.reworded(start, end, words, why or REWORDED)
+        what = "nothing" if changed == case else "taken out" if wrong or not words else "reworded"
+        changes.append({"what": what, "start": start, "end": end, "words": text[start:end], "shown": words, "why": why})
+        case = changed
+    return case, changes, objections
+
+
+def _derived(
+    item: RecipeItem, answer: str, value: dict[str, Any], context: RecipeContext
+) -> tuple[RecipeItem, list[tuple[str, str]]]:
+    """The item with the answer that what is shown can carry, recorded and flagged, or what a rule has against it."""
+    full, wording = str(item[answer]), plain_option(str(value["derivable"]))
+    if not wording or wording.casefold() == full.casefold():
+        return item, []
+    names = [full, *map(str, item.get("synonyms") or ())]
+    if wrong := _not_wider(wording, names, context):
+        say = f"The derivable answer {wording!r} can't be used in place of {full!r}: {wrong}. Copy the answer, or name "
+        kept = flagged(item, f"what is shown carries only, says the model: {wording}")
+        return kept, [("the derivable answer is not the same disease", f"{say}the same disease less specifically.")]
+    others = [each for each in names if each.casefold() != wording.casefold()]
+    first = str(item.get("answer_in_report") or full)
+    changed = item.put(**{answer: wording, "synonyms": others, "answer_in_report": first})
+    return flagged(changed, f"the answer is less specific than in the report: {first}"), []
+
+
+def _not_wider(wording: str, names: Sequence[str], context: RecipeContext) -> str:
+    """Why a name is neither another name of a disease nor a wider one; nothing if it is."""
+    full, *synonyms = names
+    vocabularies = [context.vocabulary(name) for name in VOCABULARIES]
+    if unfit(wording):
+        return "it names no disease"
+    if other_organism(wording, full) or excludes(wording, full):
+        return "it is another disease"
+    known = set(content_forms(" ".join(names)))
+    said = content_forms(wording)
+    if any(form not in known for form in said) and len(said) > len(content_forms(full)):
+        return "it is more specific"
+    if not same_as_answer(wording, full, synonyms, vocabularies) and not set(said) <= known:
+        return "no word list or vocabulary says that it is the same disease or a wider name"
+    return "" if any(is_disease(form) for form in said) or _is_known(wording, vocabularies) else "it names no disease"
+
+
+def _is_known(name: str, vocabularies: Sequence[Vocabulary]) -> bool:
+    return any(vocabulary.find_phrases(name) for vocabulary in vocabularies)
 
 
 def _mentions(item: RecipeItem, answer: str, words: str, case: Redaction) -> list[Leak]:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.figures import figure_references
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.redaction import joint
-from hoofbeat.recipes.cases.stems import Spans, sentences, spans_of
+from hoofbeat.recipes.cases.stems import Spans, Wordings, sentences, spans_of, wordings_of
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check
@@ -186,9 +187,13 @@ def image_stem(
     quotes: Sequence[str] = (),
     *,
     min_match: float = 0.9,
+    wordings: Wordings = MappingProxyType({}),
 ) -> ImageStem:
-    """The stem with its figures placed and the text that describes them removed, by rule and by quotes of a model."""
-    work = _Work(document, spans, placed)
+    """The stem with its figures placed and the text that describes them removed, by rule and by quotes of a model.
+
+    A reworded sentence stays as it is reworded or goes as a whole.
+    """
+    work = _Work(document, spans, placed, wordings)
     work.by_rule()
     unknown = tuple(quote for quote in quotes if not work.by_quote(quote, min_match))
     return ImageStem(
@@ -202,11 +207,14 @@ def image_stem(
 class _Work:
     """One stem under work: its sentences, and for each what is taken out of it and the markers set after it."""
 
-    def __init__(self, document: Document, spans: Spans, placed: Sequence[FigurePlacement]) -> None:
+    def __init__(self, document: Document, spans: Spans, placed: Sequence[FigurePlacement], wordings: Wordings) -> None:
         self.document = document
         self.spans = spans
         self.placed = placed
-        self.sentences = sentences(document, spans)
+        self.wordings = wordings
+        self.sentences = [
+            each for span in spans for each in ([span] if span in wordings else sentences(document, (span,)))
+        ]
         self.cuts: dict[int, tuple[int, int]] = {}
         self.removed: list[RemovedText] = []
         markers = {each.figure: each.marker for each in placed}
@@ -221,6 +229,8 @@ class _Work:
             last = max((stop for first, stop, _ in self.references if start <= first < end), default=None)
             if last is not None:
                 cut = _shortened(text, last - start)
+                if cut and (start, end) in self.wordings:
+                    cut = (0, end - start)
                 described[number] = cut is not None
                 if cut:
                     self._cut(number, start + cut[0], start + cut[1], "rule")
@@ -236,7 +246,11 @@ class _Work:
         within = (self.spans[0][0], self.spans[-1][1])
         found = find_quote(self.document, quote, min_score=min_match, within=within)
         at = found.spans[0].start if found else -1
+        said = " ".join(quote.split())
         number = next((n for n, (start, end) in enumerate(self.sentences) if start <= at < end), None)
+        for other, span in enumerate(self.sentences):
+            if said and said in self.wordings.get(span, ""):
+                number = other
         if number is None:
             return False
         start, end = self.sentences[number]
@@ -271,7 +285,7 @@ class _Work:
         text = self.document.text
         markers = " ".join(dict.fromkeys(each.marker for each in self.placed if start <= each.place < end))
         if number not in self.cuts:
-            return f"{text[start:end]} {markers}".strip()
+            return f"{self.wordings.get((start, end)) or text[start:end]} {markers}".strip()
         if not markers and self.cuts[number][0] > start:  # named before: what is left still says where to look
             again = dict.fromkeys(name for first, _, name in self.references if start <= first < end)
             markers = " ".join(f"({name.strip('[]')})" for name in again)
@@ -406,7 +420,8 @@ def image_version(name: str, *, min_words: int, min_match: float) -> RecipeStep:
             return item
         document = context.document(item.documents[0])
         placed = msgspec.convert(item["figures"], tuple[FigurePlacement, ...])
-        made = image_stem(document, spans_of(item), placed, item.get("describing", ()), min_match=min_match)
+        quotes, wordings = item.get("describing", ()), wordings_of(item)
+        made = image_stem(document, spans_of(item), placed, quotes, min_match=min_match, wordings=wordings)
         if len(made.text.split()) < min_words:
             return item.put(no_image="too little text is left beside the images")
         return item.put(image=msgspec.to_builtins(made))

@@ -1,9 +1,9 @@
-"""Taking words out of a case without writing any: what is left is the source's own text, and what went is listed.
+"""What is shown of a case: the source's own text, less what is hidden, with single sentences reworded, all listed.
 
-A model that rewrites a case may add to it. So a model only says what gives the diagnosis away, and the rules here take
-it out: everything after the diagnosis was made, and every mention of it. Of a sentence such as "the biopsy showed
-granulomas, consistent with sarcoidosis (Fig. 2)" only the telling end goes; references to figures always stay. The
-words that lead up to a diagnosis are data (`redacting.toml`).
+A model that rewrites a case may add to it. So a model says what gives the diagnosis away, and the rules here take it
+out; where it rewords a sentence, rules compare the two (`rewording`). Rules alone take out the mentions that a model
+leaves. Of a sentence such as "the biopsy showed granulomas, consistent with sarcoidosis (Fig. 2)" only the telling end
+goes then; references to figures stay. The words that lead up to a diagnosis are data (`redacting.toml`).
 """
 
 from __future__ import annotations
@@ -68,15 +68,19 @@ def joint(gap: str, words: str) -> str:
 
 
 class RedactedSpan(Struct, frozen=True):
-    """Characters of the source that were taken out, and why."""
+    """Characters of the source that are not shown, and why; `shown` are the words in their place, mostly none."""
 
     start: int
     end: int
     why: str
+    shown: str = ""
 
 
 class Redaction(Struct, frozen=True, kw_only=True):
-    """A stretch of a document with holes. `text` is what is left of it; `place` leads back into the source."""
+    """A stretch of a document with holes and rewordings.
+
+    `text` is what an examinee sees of it; `place` leads back into the source.
+    """
 
     document: Document
     start: int
@@ -84,27 +88,35 @@ class Redaction(Struct, frozen=True, kw_only=True):
     removed: tuple[RedactedSpan, ...] = ()
 
     def without(self, *holes: RedactedSpan) -> Redaction:
-        """With these holes too; one that lies in a hole already adds nothing."""
+        """With these holes too; one that lies in a hole already adds nothing, one in reworded words takes them all."""
         kept = list(self.removed)
         for hole in holes:
             low, high = max(hole.start, self.start), min(hole.end, self.end)
+            touched = [old for old in kept if old.shown and old.start < high and low < old.end]
+            if touched:
+                kept = [old for old in kept if old not in touched]
+                low, high = min(low, touched[0].start), max(high, touched[-1].end)
             if low < high and not any(old.start <= low and high <= old.end for old in kept):
-                kept.append(RedactedSpan(low, high, hole.why))
+                kept.append(RedactedSpan(low, high, hole.why, hole.shown))
         ordered = tuple(sorted(kept, key=lambda each: (each.start, each.end)))
         return Redaction(document=self.document, start=self.start, end=self.end, removed=ordered)
 
     def with_back(self, start: int, end: int) -> Redaction:
         """With these characters shown again; a hole that reaches beyond them keeps its other parts."""
         parts = [
-            RedactedSpan(first, last, hole.why)
+            RedactedSpan(first, last, hole.why, hole.shown if (first, last) == (hole.start, hole.end) else "")
             for hole in self.removed
             for first, last in ((hole.start, min(hole.end, start)), (max(hole.start, end), hole.end))
             if first < last
         ]
         return Redaction(document=self.document, start=self.start, end=self.end).without(*parts)
 
+    def reworded(self, start: int, end: int, words: str, why: str) -> Redaction:
+        """With these characters shown in other words, whatever was left out of them before."""
+        return self.with_back(start, end).without(RedactedSpan(start, end, why, " ".join(words.split())))
+
     def pieces(self) -> list[tuple[int, int]]:
-        """What is left, without white space at the edges and without pieces of punctuation alone."""
+        """What is shown, reworded or not, without white space at the edges and pieces of punctuation alone."""
         left: list[tuple[int, int]] = []
         at = self.start
         for hole in (*self.removed, RedactedSpan(self.end, self.end, "")):
@@ -113,43 +125,67 @@ class Redaction(Struct, frozen=True, kw_only=True):
                 first, last = at + len(piece) - len(piece.lstrip()), at + len(piece.rstrip())
                 if first < last and (any(map(str.isalnum, piece)) or (left and piece.strip() in _NO_SPACE)):
                     left.append((first, last))
+            if hole.shown:
+                left.append((hole.start, hole.end))
             at = max(at, hole.end)
         return left
 
     @property
     def text(self) -> str:
         """What is left as it is shown: paragraphs stay apart, pieces of a sentence are joined."""
-        return "".join(words for words, _ in self._shown())
+        return "".join(words for words, _, _ in self._shown())
 
     def place(self, offset: int) -> int:
-        """The place in the source of a character of `text`."""
-        for words, start in self._shown():
+        """The place in the source of a character of `text`; of a reworded one, a place in what it stands for."""
+        for words, start, end in self._shown():
             if offset < len(words):
-                return start + offset
+                return min(start + offset, max(start, end - 1))
             offset -= len(words)
         return self.end
 
-    def _shown(self) -> list[tuple[str, int]]:
-        """The pieces and what joins them, each with where it begins in the source."""
-        shown: list[tuple[str, int]] = []
+    def _shown(self) -> list[tuple[str, int, int]]:
+        """The pieces and what joins them, each with its place in the source."""
+        new = {(each.start, each.end): each.shown for each in self.removed if each.shown}
+        shown: list[tuple[str, int, int]] = []
         for start, end in self.pieces():
-            words = self.document.text[start:end]
+            words = new.get((start, end)) or self.document.text[start:end]
             if shown:
-                before = shown[-1][1] + len(shown[-1][0])
-                gap = self.document.text[before:start]
-                shown.append((joint(gap, words), before))
-            shown.append((words, start))
+                before = shown[-1][2]
+                shown.append((joint(self.document.text[before:start], words), before, start))
+            shown.append((words, start, end))
         return shown
 
     def listed(self) -> list[dict[str, Any]]:
-        """What was removed as plain data, with its words."""
+        """What was hidden, trimmed or reworded as plain data: place, reason, words, and the words in their place."""
         text = self.document.text
-        return [{"start": r.start, "end": r.end, "why": r.why, "text": text[r.start : r.end]} for r in self.removed]
+        sentences = sentence_spans(text, self.start, self.end)
+        return [
+            {
+                "start": each.start,
+                "end": each.end,
+                "kind": _kind(each, sentences, text),
+                "why": each.why,
+                "text": text[each.start : each.end],
+                **({"shown": each.shown} if each.shown else {}),
+            }
+            for each in self.removed
+        ]
+
+
+def _kind(span: RedactedSpan, sentences: Places, text: str) -> str:
+    """Whether words were reworded, hidden with their sentences, or trimmed from one."""
+    if span.shown:
+        return "reworded"
+    for start, end in sentences:
+        before, after = text[start : max(start, span.start)], text[min(end, span.end) : end]
+        if start < span.end and span.start < end and any(map(str.isalnum, before + after)):
+            return "trimmed"
+    return "hidden"
 
 
 def redact(document: Document, span: tuple[int, int], removed: Sequence[dict[str, Any]] = ()) -> Redaction:
     """A stretch of a document, with what `listed` said was removed before."""
-    holes = (RedactedSpan(int(r["start"]), int(r["end"]), str(r["why"])) for r in removed)
+    holes = (RedactedSpan(int(r["start"]), int(r["end"]), str(r["why"]), str(r.get("shown", ""))) for r in removed)
     return Redaction(document=document, start=span[0], end=span[1]).without(*holes)
 
 

@@ -1,11 +1,13 @@
 """Which sentences of a case an examinee sees: a model says what is left out, rules look at what is left.
 
 The model sees the case sentence by sentence, with the answer, and gives the last sentence that is shown, sentences to
-hide and words to cut out of a sentence. Nothing is rewritten: what is shown is the source's own text, and everything
-that is left out is listed with its place and the reason. Rules object to what still names the answer, to a case that
-ends in a stub, to fragments and to too little text; the model is told and asked once more. If it leaves the answer's
-full name, the rules take it out, and that is listed as well. Whatever else it insists on stays, flagged. The words are
-data (`stubs.toml`).
+hide, words to cut out of a sentence, and sentences to reword: those that hold a finding together with the answer's
+name, and those that would read badly. Captions of figures are among the sentences and are shown only if they are reworded.
+Everything hidden, trimmed or reworded is listed with its place and the reason. Rules object to a rewording that adds
+something (`rewording`), to what still names the answer, to a case that ends in a stub, to fragments and to too little
+text; the model is told and asked once more. A rewording refused twice is hidden. If the answer's full name is left, the
+rules take it out, and that is listed as well. Whatever else the model insists on stays, flagged. The words are data
+(`stubs.toml`).
 """
 
 from __future__ import annotations
@@ -28,13 +30,21 @@ from hoofbeat.recipes.cases.redaction import (
     redact,
     remove_mentions,
 )
-from hoofbeat.recipes.cases.stems import several_patients, stem_spans, tells_outcome, tells_treatment
+from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, wrong_rewording
+from hoofbeat.recipes.cases.stems import (
+    captions,
+    several_patients,
+    stem_spans,
+    tells_outcome,
+    tells_treatment,
+    wordings_of,
+)
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext
 from hoofbeat.recipes.guards.leaks import Leak, names_in_full
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.records import Document
+from hoofbeat.records import Document, Step
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
 PROMPT = "case-shown"
@@ -50,6 +60,7 @@ _WHY = {
 }
 _BY_RULE = "names the diagnosis (rule)"
 _BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
+_CAPTION = "[caption] "
 _MIN_LEFT = 4
 _MAX_STUBS = 3
 _SHOWN = 160
@@ -133,10 +144,12 @@ def choose_shown(name: str, *, min_words: int, min_match: float, negated: bool =
         leaks = [leak for leak in named.leaks(chosen.case.text) if negated or leak.kind != "negated"]
         objections = [*chosen.objections, *_objections(chosen.case, leaks, min_words)]
         if not objections:
-            return _first(with_shown(item, chosen.case))
+            return _first(with_shown(item, chosen.case), name)
         reason, _ = objections[0]
         said = " ".join(say for _, say in objections)
         otherwise = _by_rule(item, chosen.case, named, leaks, min_words, negated=negated)
+        if isinstance(otherwise, RecipeItem):
+            otherwise = _first(otherwise, name)
         return AskAgain(reason=reason, details=said[:1000], say=said, otherwise=otherwise)
 
     return ask(name, PROMPT, values=values, read=read)
@@ -146,21 +159,34 @@ def _numbered(item: RecipeItem, context: RecipeContext) -> tuple[str, str, list[
     """The sentences of a case as numbered lines, notes on them, and their places; as many as the window holds."""
     case, prompt = shown(item, context), load_prompt(PROMPT)
     document = case.document
-    places = [
-        place
-        for start, end in case.pieces()
-        for place in sentence_spans(document.text, start, end)
-        if any(map(str.isalnum, document.text[slice(*place)]))
-    ]
     named = NamedDiagnosis(item["diagnosis"], item["synonyms"], document, context)
+    told = [place for piece in case.pieces() for place in sentence_spans(document.text, *piece)]
+    offered = [place for place in _caption_sentences(case) if not named.leaks(document.text[slice(*place)])]
+    places = sorted(place for place in (*told, *offered) if any(map(str.isalnum, document.text[slice(*place)])))
     notes = _notes(document, places, named)
-    lines = "\n".join(f"{n}. {' '.join(document.text[a:b].split())}" for n, (a, b) in enumerate(places, 1))
+    lines = "\n".join(
+        f"{n}. {_CAPTION if place in offered else ''}{' '.join(document.text[slice(*place)].split())}"
+        for n, place in enumerate(places, 1)
+    )
     beside = sum(len(text.encode()) for text in (notes, item["diagnosis"], *item["synonyms"]))
     fitted = context.fit(lines, prompt, beside=beside)
     if fitted == lines:
         return fitted, notes, places
     fitted = fitted.removesuffix(CUT_MARK).rpartition("\n")[0]
     return fitted + CUT_MARK, notes, places[: fitted.count("\n") + 1]
+
+
+def _caption_sentences(case: Redaction) -> list[tuple[int, int]]:
+    """The sentences of captions within a case, where they are left out; a bare label is none."""
+    text = case.document.text
+    found = [
+        place
+        for start, end in captions(case.document)
+        if case.start <= start and end <= case.end
+        for place in sentence_spans(text, start, end)
+        if _left_out(case, place)
+    ]
+    return [place for place in dict.fromkeys(found) if len(text[slice(*place)].split()) > _MIN_LEFT]
 
 
 def _notes(document: Document, places: Sequence[tuple[int, int]], named: NamedDiagnosis) -> str:
@@ -186,29 +212,57 @@ class _Choice:
         self.objections: list[tuple[str, str]] = []
         self._places = places
         last = min(int(value["last"]), len(places))
+        reworded, refused = self._reworded(case, value["reworded"], last)
         hide = [(places[each["number"] - 1], _WHY[each["why"]]) for each in self._known(value["hide"])]
-        holes = [RedactedSpan(start, end, why) for (start, end), why in hide]
-        hidden = {hole.start for hole in holes}
+        holes = [RedactedSpan(a, b, why) for (a, b), why in (*hide, *refused) if (a, b) not in reworded]
+        gone = {(hole.start, hole.end) for hole in holes} | reworded.keys()
         for each in self._known(value["trim"]):
-            start, end = places[each["number"] - 1]
-            if each["number"] > last or start in hidden:
-                continue
-            found = find_quote(case.document, each["words"], min_score=min_match, within=(start, end))
-            if found is None:
-                say = f"The words to cut {each['words']!r} are not in sentence {each['number']} letter by letter."
-                self.objections.append(("words to cut are not in the case", say))
-                continue
-            cuts = [RedactedSpan(span.start, span.end, _WHY["diagnosis"]) for span in found.spans]
-            left = case.without(*cuts, RedactedSpan(case.start, start, ""), RedactedSpan(end, case.end, "")).text
-            if _is_fragment(left):
-                say = f"Sentence {each['number']} would read {left[:_SHOWN]!r}, which is no whole sentence."
-                self.objections.append(("a sentence is left as a fragment", say))
-            holes += cuts
+            place = places[each["number"] - 1]
+            if each["number"] <= last and place not in gone and not _left_out(case, place):
+                holes += self._trimmed(case, each, min_match)
         over = places[last - 1][1] if last else case.start
         why = _AFTER
         if last == len(places) and case.pieces() and case.pieces()[-1][1] > over:
             why = _WINDOW
-        self.case = drop_empty_headings(case.without(*holes, RedactedSpan(over, case.end, why)))
+        case = case.without(*holes, RedactedSpan(over, case.end, why))
+        for place, words in reworded.items():
+            case = case.reworded(*place, words, REWORDED)
+        self.case = drop_empty_headings(case)
+
+    def _reworded(
+        self, case: Redaction, given: Sequence[dict[str, Any]], last: int
+    ) -> tuple[dict[tuple[int, int], str], list[tuple[tuple[int, int], str]]]:
+        """The sentences to reword with their new words, and those whose rewording is refused, with the reason."""
+        taken: dict[tuple[int, int], str] = {}
+        refused: list[tuple[tuple[int, int], str]] = []
+        for each in self._known([{**entry, "number": entry["sentence"]} for entry in given]):
+            place, words = self._places[each["number"] - 1], " ".join(str(each["text"]).split())
+            as_it_was = words == " ".join(case.document.text[slice(*place)].split())
+            if each["number"] > last or (as_it_was and not _left_out(case, place)):
+                continue
+            wrong = "it is not a whole sentence" if _is_fragment(words) else wrong_rewording(case, place, words)
+            if wrong:
+                say = f"The rewording of sentence {each['number']}, {words[:_SHOWN]!r}, is refused: {wrong}."
+                self.objections.append(("a rewording adds to its sentence", say))
+                refused.append((place, f"{_WHY['diagnosis']}; {REFUSED}: {wrong}"))
+            else:
+                taken[place] = words
+        return taken, refused
+
+    def _trimmed(self, case: Redaction, each: dict[str, Any], min_match: float) -> list[RedactedSpan]:
+        """The words to cut out of a sentence; an objection where they are not in it, or leave a fragment."""
+        start, end = self._places[each["number"] - 1]
+        found = find_quote(case.document, each["words"], min_score=min_match, within=(start, end))
+        if found is None:
+            say = f"The words to cut {each['words']!r} are not in sentence {each['number']} letter by letter."
+            self.objections.append(("words to cut are not in the case", say))
+            return []
+        cuts = [RedactedSpan(span.start, span.end, _WHY["diagnosis"]) for span in found.spans]
+        left = case.without(*cuts, RedactedSpan(case.start, start, ""), RedactedSpan(end, case.end, "")).text
+        if _is_fragment(left):
+            say = f"Sentence {each['number']} would read {left[:_SHOWN]!r}, which is no whole sentence: reword it."
+            self.objections.append(("a sentence is left as a fragment", say))
+        return cuts
 
     def _known(self, given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The entries whose sentence exists."""
@@ -217,6 +271,10 @@ class _Choice:
             say = f"There is no sentence {wrong[0]}; the case has {len(self._places)}."
             self.objections.append(("a sentence to hide is not in the case", say))
         return [each for each in given if each["number"] <= len(self._places)]
+
+
+def _left_out(case: Redaction, place: tuple[int, int]) -> bool:
+    return any(hole.start <= place[0] and place[1] <= hole.end for hole in case.removed)
 
 
 def _is_fragment(left: str) -> bool:
@@ -282,7 +340,7 @@ def _by_rule(
     if words < min_words:
         reason = "too little of the case is told before the diagnosis"
         return ItemRejection(reason=reason, details=f"{words} words")
-    made = _first(with_shown(item, case))
+    made = with_shown(item, case)
     return insisted(made, kept) if kept else made
 
 
@@ -292,9 +350,16 @@ def insisted(item: RecipeItem, words: Sequence[str]) -> RecipeItem:
     return flagged(item.put(allowed=allowed), f"{GIVEN_AWAY}, says a word list: {', '.join(words)}")
 
 
-def _first(item: RecipeItem) -> RecipeItem:
+def _first(item: RecipeItem, step: str) -> RecipeItem:
     """The item with its case as it is now under `first_stem`: later checks may change it, and reviewers see both."""
-    return item.put(first_stem=item["stem"])
+    return noted_rewordings(item.put(first_stem=item["stem"]), step)
+
+
+def noted_rewordings(item: RecipeItem, step: str) -> RecipeItem:
+    """The item with the number of its reworded sentences in its lineage, where it has any."""
+    count = len(wordings_of(item))
+    note = f"{count} {'sentence' if count == 1 else 'sentences'} reworded"
+    return item.done(Step(name=step, note=note)) if count else item
 
 
 def no_leaks(name: str, *, min_match: float = 0.9, negated: bool = True) -> RecipeStep:

@@ -1,15 +1,16 @@
-"""What a question may show of a case report: patient information and test results, word for word, and no diagnosis.
+"""What a question may show of a case report: patient information and test results, and no diagnosis.
 
-A stem is a row of spans of its source, so that it stays verbatim whatever is cut from it. Sections say by their role
-what they hold; where one section tells the whole case, its sentences are read (`data/stems.toml`). Captions belong to
-figures and are left out. `complete` asks whether a report has all the parts that a case needs.
+A stem is a row of spans of its source, word for word but for sentences that are listed as reworded. Sections say by
+their role what they hold; where one section tells the whole case, its sentences are read (`data/stems.toml`). Captions
+belong to figures and are left out. `complete` asks whether a report has all the parts that a case needs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
@@ -144,7 +145,7 @@ def stem_spans(document: Document, *, whole: bool = False) -> Spans:
             found.append((section.body, section.end if whole else _ending(document, section)))
         else:
             found.append((section.start, section.end))
-    return _without(document.text, found, list(_captions(document)))
+    return _without(document.text, found, list(captions(document)))
 
 
 def several_patients(document: Document) -> bool:
@@ -158,19 +159,44 @@ def sentences(document: Document, spans: Spans) -> list[tuple[int, int]]:
     return [each for start, end in spans for each in sentence_spans(document.text, start, end)]
 
 
-def stem_text(document: Document, spans: Spans) -> str:
-    """The stem as it is shown: its spans word for word, joined as their source keeps them apart."""
-    return "".join(_joint(document, spans, at) + document.text[start:end] for at, (start, end) in enumerate(spans))
+Wordings = Mapping[tuple[int, int], str]
+"""Spans of a stem that are shown in other words."""
 
 
-def _joint(document: Document, spans: Spans, at: int) -> str:
-    return joint(document.text[spans[at - 1][1] : spans[at][0]], document.text[spans[at][0] :][:1]) if at else ""
+def stem_text(document: Document, spans: Spans, wordings: Wordings = MappingProxyType({})) -> str:
+    """The stem as it is shown: its spans, word for word or reworded, joined as their source keeps them apart."""
+    text = ""
+    for at, span in enumerate(spans):
+        words = wordings.get(span) or document.text[slice(*span)]
+        text += (joint(document.text[spans[at - 1][1] : span[0]], words) if at else "") + words
+    return text
+
+
+def wordings_of(item: RecipeItem) -> dict[tuple[int, int], str]:
+    """The spans of an item's case that are reworded, and in which words."""
+    return {
+        (int(each["start"]), int(each["end"])): str(each["shown"])
+        for each in item.get("removed", ())
+        if each.get("shown")
+    }
+
+
+def joined(spans: Sequence[tuple[int, int]], wordings: Wordings = MappingProxyType({})) -> Spans:
+    """Spans in reading order, those that touch as one; a reworded span stays alone."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(set(spans)):
+        if found and start <= found[-1][1] and found[-1] not in wordings and (start, end) not in wordings:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return tuple(found)
 
 
 def stem_place(document: Document, spans: Spans, offset: int) -> int:
-    """The place in the source of a character of the stem's text."""
+    """The place in the source of a character of the stem's text, which is word for word."""
     for at, (start, end) in enumerate(spans):
-        offset = max(0, offset - len(_joint(document, spans, at)))
+        gap = joint(document.text[spans[at - 1][1] : start], document.text[start : start + 1]) if at else ""
+        offset = max(0, offset - len(gap))
         if offset < end - start:
             return start + offset
         offset -= end - start
@@ -211,7 +237,7 @@ def trim_treatment(document: Document, spans: Spans) -> Spans:
 
 def with_stem(item: RecipeItem, document: Document, spans: Spans) -> RecipeItem:
     """The item with this stem: `stem` as text, `stem_spans` as places."""
-    return item.put(stem=stem_text(document, spans), stem_spans=[list(span) for span in spans])
+    return item.put(stem=stem_text(document, spans, wordings_of(item)), stem_spans=[list(span) for span in spans])
 
 
 def spans_of(item: RecipeItem) -> Spans:
@@ -252,10 +278,10 @@ def _ending(document: Document, section: Section) -> int:
     An earlier visit has an outcome of its own ("discharged with tonsillitis; six days later she presented"). Where a
     rule can't tell, the text stays: the steps that cut at the diagnosis and the check of the cuts come after.
     """
-    rules, end, captions = _rules(), section.end, list(_captions(document))
+    rules, end, beside = _rules(), section.end, list(captions(document))
     for start, stop in reversed(sentence_spans(document.text, section.body, section.end)):
         sentence = document.text[start:stop]
-        if any(first <= start < last for first, last in captions):
+        if any(first <= start < last for first, last in beside):
             continue
         ended = rules.outcome.search(sentence)
         if ended and not rules.earlier.search(sentence) and not rules.again.search(sentence, ended.end()):
@@ -265,7 +291,7 @@ def _ending(document: Document, section: Section) -> int:
     return end
 
 
-def _captions(document: Document) -> Iterator[tuple[int, int]]:
+def captions(document: Document) -> Iterator[tuple[int, int]]:
     """Where captions stand: those of figures, and those that were run into a paragraph."""
     for figure in document.figures:
         if figure.start < figure.end:

@@ -20,7 +20,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.recipes.cases.answer_options import plain_option
 from hoofbeat.recipes.cases.case_diagnosis import with_flags
 from hoofbeat.recipes.cases.differentials import drop_options
-from hoofbeat.recipes.cases.stems import spans_of, with_stem
+from hoofbeat.recipes.cases.stems import joined, spans_of, with_stem, wordings_of
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, count_labels, drawn_for_review, known_labels
@@ -104,14 +104,8 @@ def _add(item: RecipeItem, label: ReviewLabel, min_match: float, context: Recipe
     found = find_quote(document, label.value, min_score=min_match)
     if found is None:
         return ItemRejection(reason="a revision adds words that are not in the source", details=label.value)
-    spans = sorted([*spans_of(item), *((span.start, span.end) for span in found.spans)])
-    joined = [spans[0]]
-    for start, end in spans[1:]:
-        if start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return with_stem(item, document, tuple(joined))
+    spans = [*spans_of(item), *((span.start, span.end) for span in found.spans)]
+    return with_stem(item, document, joined(spans, wordings_of(item)))
 
 
 def findings_step(name: str, path: str, *, action: Literal["reject", "revise"], min_passed: float) -> RecipeStep:

@@ -1,7 +1,8 @@
 """ClinBench: the most likely primary diagnosis, by multiple choice, from complete case reports, in text and images.
 
-The stem is the report's own patient information and test results, word for word; wrong options come from its discussion
-and from models; the image edition shows the figures in place of the sentences that describe them.
+The stem is the report's own patient information and test results, with every reworded sentence listed; wrong options
+come from its discussion and from models; the image edition shows the figures in place of the sentences that describe
+them.
 """
 
 from __future__ import annotations

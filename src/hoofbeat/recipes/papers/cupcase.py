@@ -1,7 +1,8 @@
 """CUPCase: which diagnosis a published case came to, as multiple choice and as free text (seed paper 001).
 
 A model that sees the whole report names its diagnosis and says which sentences of the case presentation an examinee may
-see; a second pass sees the case before and after and puts back or takes out what it names. Three distractors from
+see, reworded where one tells a finding and the answer at once; a second pass sees the case before and after, changes
+what it names, and says how specific the answer can be. Three distractors from
 ICD-10-CM, chosen by the model among candidates or by the paper's ranks; a discipline; a share of all of it for people
 to check.
 """
@@ -22,7 +23,7 @@ from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, candidate_step, dis
 from hoofbeat.recipes.cases.option_choice import Candidate, choose_options
 from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
 from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, with_shown
-from hoofbeat.recipes.cases.stems import long_enough, several_patients
+from hoofbeat.recipes.cases.stems import captions, long_enough, several_patients
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
@@ -159,8 +160,8 @@ def _case(item: RecipeItem, context: RecipeContext) -> Outcome:
     if several_patients(document):
         return ItemRejection(reason="the report tells of several patients")
     start = next((section.body for section in document.sections if section.start == span[0]), span[0])
-    captions = (RedactedSpan(f.start, f.end, "a figure's caption") for f in document.figures if f.start < f.end)
-    case = redact(document, (start, span[1])).without(*captions)
+    holes = (RedactedSpan(*place, "a figure's caption") for place in captions(document))
+    case = redact(document, (start, span[1])).without(*holes)
     count = len(case.text.split())
     if count < context.settings.min_section_words:
         return ItemRejection(reason="the case presentation is too short", details=f"{count} words")

@@ -36,6 +36,7 @@ sect sp spp sr st tab vol vs
 _ABBREVIATIONS = frozenset(_SHORT.split())
 _INITIAL = re.compile(r"(?:[A-Z]\.)*[A-Z]")
 _NUMBER = re.compile(r"\d{1,2}")
+_GLUED = re.compile(r"[(\[]([^\W\d_]+)$")
 
 
 def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
@@ -67,7 +68,8 @@ def _ends(text: str, begin: int, match: re.Match[str]) -> bool:
     bare = word[1].lstrip("\"'“‘([")
     if bare.lower() in {"no", "nos"}:
         return not text[match.end() : match.end() + 20].lstrip()[:1].isdigit()
-    if bare.lower() in _ABBREVIATIONS or _INITIAL.fullmatch(bare):
+    glued = _GLUED.search(bare)  # "the axilla.(Fig. 2)"
+    if bare.lower() in _ABBREVIATIONS or (glued and glued[1].lower() in _ABBREVIATIONS) or _INITIAL.fullmatch(bare):
         return False
     return not (_NUMBER.fullmatch(bare) and not text[begin : word.start()].strip())
 
