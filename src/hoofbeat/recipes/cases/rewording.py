@@ -2,8 +2,9 @@
 
 A sentence may hold the decisive finding and the answer's name at once ("the X-ray confirmed the position of the
 guidewire"). Cutting the name takes the finding with it, so a model may put neutral words in its place ("of a linear
-object"). It must add nothing: no number, disease, organism, drug or test that the sentence and its neighbours lack, and
-few other words, each of the case or of a list (`rewording.toml`). A faulty rewording is never shown.
+object"). It must add nothing and turn no denial round: no number, disease, organism, drug or test that the sentence and
+its neighbours lack, and few other words, each of the case or of a list (`rewording.toml`). A faulty rewording is never
+shown.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ _SAME_STEM = 5  # letters: "esophagus" and "esophageal", "lacerated" and "lacera
 
 class _Lists(Struct, frozen=True):
     neutral: frozenset[str]
+    denying: frozenset[str]
     drugs: frozenset[str]
 
 
 @cache
 def _lists() -> _Lists:
-    drugs = word_data("drugs")["drugs"]
+    data, drugs = word_data("rewording"), word_data("drugs")["drugs"]
     named = " ".join([*drugs, *(each for brands in drugs.values() for each in brands)])
-    return _Lists(frozenset(content_forms(word_data("rewording")["neutral"])), frozenset(content_forms(named)))
+    plain = frozenset(content_forms(f"{data['neutral']} {data['little']}")) | frozenset(data["little"].split())
+    return _Lists(plain, frozenset(content_forms(data["denying"])), frozenset(content_forms(named)) - plain)
 
 
 def wrong_rewording(case: Redaction, place: tuple[int, int], words: str) -> str:
@@ -52,12 +55,15 @@ def wrong_rewording(case: Redaction, place: tuple[int, int], words: str) -> str:
         return f"it has {len(words.split())} words, and the sentence has {len(source.split())}"
     if added := new_numbers(words, near):
         return f"the number {added[0]} is not in the sentence"
+    denying = _lists().denying
     own, nearby = set(content_forms(source)), set(content_forms(near))
     nearby |= {
         form for short, long in find_abbreviations(text).items() if short in near for form in content_forms(long)
     }
+    if words and denying.isdisjoint(own) != denying.isdisjoint(content_forms(words)):
+        return "it denies what the sentence says, or says what it denies"
     whole, neutral = set(content_forms(text[case.start : case.end])), _lists().neutral
-    said = [form for form in content_forms(words) if form not in neutral]
+    said = [form for form in content_forms(words) if form not in neutral and form not in denying]
     for form in said:
         if _among(form, nearby):
             continue
@@ -91,10 +97,10 @@ def _among(form: str, forms: set[str]) -> bool:
 
 def _kind(form: str) -> str:
     """What a word names that no rewording may add, or nothing."""
+    if names_organism(form):
+        return "an organism"
     if is_disease(form):
         return "a disease"
     if form in _lists().drugs:
         return "a drug"
-    if names_organism(form):
-        return "an organism"
     return "a test" if names_test(form) else ""

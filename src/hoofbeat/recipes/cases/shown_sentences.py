@@ -2,7 +2,7 @@
 
 The model sees the case sentence by sentence, with the answer, and gives the last sentence that is shown, sentences to
 hide, words to cut out of a sentence, and sentences to reword: those that hold a finding together with the answer's
-name, and those that would read badly. Captions of figures are among the sentences and are shown only if they are reworded.
+name, and those that would read badly. Captions of figures are among the sentences and are shown only if reworded.
 Everything hidden, trimmed or reworded is listed with its place and the reason. Rules object to a rewording that adds
 something (`rewording`), to what still names the answer, to a case that ends in a stub, to fragments and to too little
 text; the model is told and asked once more. A rewording refused twice is hidden. If the answer's full name is left, the

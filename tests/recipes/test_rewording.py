@@ -1,0 +1,263 @@
+"""Rewording sentences of a case: what rules allow, what becomes of the case, and what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoofbeat.models import ChatRequest
+from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table, marked
+from hoofbeat.recipes.cases.image_stems import FigurePlacement, image_stem
+from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction, redact
+from hoofbeat.recipes.cases.rewording import wrong_rewording
+from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, with_shown
+from hoofbeat.recipes.cases.stems import joined, spans_of, stem_text, with_stem, wordings_of
+from hoofbeat.recipes.context import RecipeSettings
+from hoofbeat.recipes.recipe_items import RecipeItem
+from hoofbeat.records import Document, Figure
+from hoofbeat.retrieval.index.chunking import sentence_spans
+from tests.recipes.case_answers import CLEAN, show
+from tests.recipes.support import Script, a_context
+
+# The wording of published reports; the patients are invented.
+WIRE = (
+    "A central line was inserted for septic shock. Ultrasound showed an intraluminal hyperechoic shadow. An X-ray was "
+    "ordered which confirmed the position of guidewire, extending from the right internal jugular vein up to inferior "
+    "vena cava (Fig. 2). The missed guidewire was removed with the line."
+)
+WIRE_ANSWER = "Missed guidewire after central line insertion"
+GAS = (
+    "He vomited for two days and his abdomen was soft. CT images demonstrated diffuse dilation of the stomach without "
+    "a transition point, with associated esophageal pneumatosis, extending from the mid-to-distal esophagus into the "
+    "proximal stomach (Fig. 1). Lactate was 1.1 mmol/L. Fig. 1 CT axial images on presentation (A, B) demonstrate "
+    "circumferential air within the mid-to-distal esophageal mucosa (arrowheads)."
+)
+
+
+def _case(text: str) -> Redaction:
+    return redact(Document(id="d", title="", text=text), (0, len(text)))
+
+
+def _place(case: Redaction, words: str) -> tuple[int, int]:
+    text = case.document.text
+    return next((a, b) for a, b in sentence_spans(text) if words in text[a:b])
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "words"),
+    [
+        (
+            WIRE,
+            "An X-ray",
+            "An X-ray was ordered which confirmed the position of a linear metallic object, extending from the right "
+            "internal jugular vein up to inferior vena cava.",
+        ),
+        (
+            GAS,
+            "CT images",
+            "CT images demonstrated diffuse dilation of the stomach without a transition point, with gas in the wall "
+            "of the mid-to-distal esophagus, extending into the proximal stomach.",
+        ),
+        (
+            "CT revealed grade IV liver lacerations caused by the mechanical CPR the prior day (Figure 1).",
+            "CT revealed",
+            "CT revealed an injury of the organ after the mechanical CPR the prior day.",
+        ),
+        (
+            "Cerebrospinal fluid cultures grew C gattii (Figure 1C). The isolate turned CGB agar blue.",
+            "The isolate",
+            "The organism of the cultures turned CGB agar blue.",
+        ),
+        (
+            "The patient was a 38-year-old woman with SCD (Hb SS) and two crises a year.",
+            "The patient",
+            "The patient was a 38-year-old woman with an underlying disease (Hb SS) and two crises a year.",
+        ),
+    ],
+)
+def test_neutral_words_for_the_name_are_allowed(text: str, of: str, words: str) -> None:
+    case = _case(text)
+    assert wrong_rewording(case, _place(case, of), words) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("An X-ray showed a 40 cm object from the right internal jugular vein to inferior vena cava.", "number 40"),
+        ("An X-ray showed thrombosis extending from the right internal jugular vein up to vena cava.", "a disease"),
+        ("An X-ray confirmed Candida extending from the right internal jugular vein up to vena cava.", "an organism"),
+        ("An X-ray and endoscopy confirmed an object from the internal jugular vein up to vena cava.", "a test"),
+        ("Tacrolimus, the X-ray confirmed, was given from the right jugular vein up to the vena cava.", "a drug"),
+        (
+            "An X-ray confirmed a helicopter extending from the right internal jugular vein up to vena cava.",
+            "helicopter",
+        ),
+        ("A central line and septic shock with a hyperechoic shadow in an X-ray.", "telling words"),
+        (f"{'An X-ray was ordered which confirmed the position extending up to the vena cava ' * 4}.", "words, and"),
+    ],
+)
+def test_a_rewording_that_adds_something_is_refused(words: str, why: str) -> None:
+    case = _case(WIRE)
+    assert why in wrong_rewording(case, _place(case, "An X-ray"), words)
+
+
+def test_reworded_pieces_are_part_of_the_text_and_lead_back_to_their_sentences() -> None:
+    case = _case(WIRE)
+    start, end = _place(case, "An X-ray")
+    case = case.without(RedactedSpan(end, case.end, "after")).reworded(start, end, "An X-ray showed a line.", "name")
+    assert case.text.endswith("hyperechoic shadow. An X-ray showed a line.")
+    assert case.pieces()[-1] == (start, end)
+    assert start <= case.place(len(case.text) - 1) < end
+    assert [each["kind"] for each in case.listed()] == ["reworded", "hidden"]
+    assert redact(case.document, (0, case.end), case.listed()) == case, "listed and read again"
+    assert "{+An X-ray showed a line.+}" in marked(case)[2]
+    assert "X-ray" not in case.without(RedactedSpan(start + 3, start + 8, "rule")).text, "a hole takes all of it"
+    assert case.with_back(0, 5) == case
+
+
+def _run(
+    tmp_path: Path, text: str, answer: str, replies: Callable[[str, ChatRequest], Any], figures: tuple[Figure, ...] = ()
+) -> tuple[RecipeItem, Script]:
+    document = Document(id="d", title="", text=text, figures=figures)
+    case = redact(document, (0, len(text)))
+    case = case.without(*(RedactedSpan(each.start, each.end, "a figure's caption") for each in figures))
+    item: Any = with_shown(RecipeItem(id="d", documents=("d",), values={"diagnosis": answer, "synonyms": []}), case)
+    script = Script(replies)
+    steps = [
+        choose_shown("first", min_words=5, min_match=0.9),
+        *cut_check("second", shown=shown, put=with_shown, answer="diagnosis"),
+        no_leaks("leaks"),
+    ]
+    with a_context(tmp_path, [document], RecipeSettings(), {"model": script}) as context:
+        for step in steps:
+            (item,) = step.run([item], context)
+    return item, script
+
+
+NEW = (
+    "An X-ray was ordered which confirmed the position of a linear object, extending from the right internal jugular "
+    "vein up to inferior vena cava."
+)
+
+
+def test_the_finding_stays_and_the_rewording_is_recorded(tmp_path: Path) -> None:
+    def replies(name: str, request: ChatRequest) -> object:
+        if name == "cut-check":
+            return CLEAN
+        return show(request, last="An X-ray", reword={"An X-ray": NEW})
+
+    item, script = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
+    assert item["stem"].endswith(NEW)
+    assert len(script.requests) == 2
+    (row,) = [each for each in cuts_table([item]).rows if each[1] == "reworded"]
+    assert str(row[5]).startswith("An X-ray was ordered which confirmed the position of guidewire")
+    assert row[6] == NEW
+    assert [step.note for step in item.lineage if step.note] == ["1 sentence reworded"]
+    start, end = spans_of(item)[-1]
+    assert WIRE[start:end].endswith("(Fig. 2)."), "evidence is the source's sentence"
+    document = Document(id="d", title="", text=WIRE)
+    assert stem_text(document, spans_of(item), wordings_of(item)) == item["stem"]
+    more = joined((*spans_of(item), (0, 9)), wordings_of(item))
+    assert with_stem(item, document, more)["stem"] == item["stem"]
+
+
+def test_a_rewording_refused_twice_is_hidden(tmp_path: Path) -> None:
+    bad = "An X-ray showed thrombosis extending from the right internal jugular vein up to inferior vena cava."
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return CLEAN if name == "cut-check" else show(request, last="An X-ray", reword={"An X-ray": bad})
+
+    item, script = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
+    assert "thrombosis" in script.requests[1][1].messages[-1].content.partition("is refused")[2]
+    assert "X-ray" not in item["stem"]
+    assert any("its rewording was refused" in each["why"] for each in item["removed"])
+
+
+def test_a_rewording_with_the_answers_name_is_not_shown(tmp_path: Path) -> None:
+    told = "An X-ray confirmed a missed guidewire, extending from the right internal jugular vein up to vena cava."
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return CLEAN if name == "cut-check" else show(request, last="An X-ray", reword={"An X-ray": told})
+
+    item, _ = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
+    assert "guidewire" not in item["stem"]
+
+
+def test_the_second_pass_brings_a_hidden_finding_back_in_other_words(tmp_path: Path) -> None:
+    wanted = {**CLEAN, "reworded": [{"sentence": 3, "text": NEW, "why": "the object is the finding"}]}
+    second = iter([wanted, CLEAN])
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return next(second) if name == "cut-check" else show(request, last="hyperechoic")
+
+    item, script = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
+    assert item["stem"].endswith(NEW)
+    assert "{+An X-ray was ordered" in script.requests[-1][1].messages[-1].content, "shown beside the original"
+    assert [each["what"] for each in item["cut_check"]["changes"]] == ["reworded"]
+
+
+def test_a_caption_is_offered_and_shown_only_when_reworded(tmp_path: Path) -> None:
+    start = GAS.index("Fig. 1 CT axial")
+    figure = Figure(id="f1", label="Fig. 1", caption=GAS[start + 7 :], start=start, end=len(GAS))
+    new = "CT axial images on presentation demonstrate circumferential air within the mid-to-distal esophageal mucosa."
+    told = "CT images demonstrated diffuse dilation of the stomach without a transition point."
+
+    def replies(name: str, request: ChatRequest) -> object:
+        if name == "cut-check":
+            return CLEAN
+        return show(request, reword={"CT images": told, "[caption] Fig. 1 CT axial": new})
+
+    item, _ = _run(tmp_path, GAS, "Esophageal pneumatosis due to ileus", replies, (figure,))
+    assert item["stem"].endswith(f"Lactate was 1.1 mmol/L. {new}")
+    plain, _ = _run(tmp_path / "b", GAS, "Ileus", lambda n, r: CLEAN if n == "cut-check" else show(r), (figure,))
+    assert "circumferential" not in plain["stem"]
+
+
+NEC = (
+    "She had fever with neutropenia and abdominal pain. Blood culture grew Gram-negative bacilli. CT showed thickening "
+    "of the wall of the ileum. Gram-negative bacilli were found in all layers of the ileum."
+)
+
+
+@pytest.mark.parametrize(
+    ("derivable", "answer"),
+    [
+        ("Neutropenic enterocolitis", "Neutropenic enterocolitis"),
+        ("Cytomegalovirus colitis", "Neutropenic enterocolitis due to Stenotrophomonas maltophilia"),
+        ("", "Neutropenic enterocolitis due to Stenotrophomonas maltophilia"),
+    ],
+)
+def test_the_answer_is_as_specific_as_what_is_shown(tmp_path: Path, derivable: str, answer: str) -> None:
+    full = "Neutropenic enterocolitis due to Stenotrophomonas maltophilia"
+    said = {**CLEAN, "derivable": derivable}
+    item, script = _run(tmp_path, NEC, full, lambda n, r: said if n == "cut-check" else show(r))
+    assert item["diagnosis"] == answer
+    if answer != full:
+        assert item["answer_in_report"] == full
+        assert full in item["synonyms"]
+        assert item["flags"] == [f"the answer is less specific than in the report: {full}"]
+    elif derivable:
+        assert "can't be used in place of" in str(script.requests)
+        assert item["flags"] == ["what is shown carries only, says the model: Cytomegalovirus colitis"]
+
+
+def test_the_image_edition_shows_the_new_words_or_none() -> None:
+    figure = Figure(id="f", label="Fig. 5", caption="Chest film", start=0, end=0)
+    document = Document(id="d", title="", text=WIRE, figures=(figure,))
+    spans = tuple(sentence_spans(WIRE)[:3])
+    wordings = {spans[2]: NEW}
+    placed = [FigurePlacement(figure="f", marker="[Figure 1]", files=("a.png",), place=0)]
+    text = image_stem(document, spans, placed, wordings=wordings).text
+    assert NEW in text
+    assert "guidewire" not in text
+    gone = image_stem(document, spans, placed, (NEW,), wordings=wordings).text
+    assert "X-ray" not in gone
+
+
+def test_sentences_are_not_split_at_a_figure() -> None:
+    text = "There was gas in the axillary areas.(Fig. 2) He was stable (Fig. 1) and awake. He left."
+    assert [text[a:b] for a, b in sentence_spans(text)][-1] == "He left."
+    assert not any(text[a:b].startswith(("2)", "1)")) for a, b in sentence_spans(text))
