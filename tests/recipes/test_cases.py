@@ -10,13 +10,13 @@ import pytest
 from hoofbeat.corpus.terms import Match
 from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
 from hoofbeat.errors import HoofbeatError
+from hoofbeat.recipes.cases.redaction import without_pointers
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.pools.diagnosis_groups import (
     choose_queries,
     group_cases,
     group_names,
     groups_of,
-    without_pointers,
 )
 from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.models import ChatRequest
+from hoofbeat.recipes.cases.case_diagnosis import with_flags
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table, marked
 from hoofbeat.recipes.cases.image_stems import FigurePlacement, image_stem
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction, redact
@@ -174,6 +175,20 @@ def test_a_rewording_refused_twice_is_hidden(tmp_path: Path) -> None:
     assert "thrombosis" in script.requests[1][1].messages[-1].content.partition("is refused")[2]
     assert "X-ray" not in item["stem"]
     assert any("its rewording was refused" in each["why"] for each in item["removed"])
+
+
+def test_a_rewording_that_loses_a_number_is_asked_for_again_and_flagged(tmp_path: Path) -> None:
+    text = "He had fever. CT showed a liver laceration of 7 cm with 1700 mL of blood (Fig. 1). He was pale and cold."
+    new = "CT showed an injury of 7 cm with blood."
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return CLEAN if name == "cut-check" else show(request, reword={"CT showed": new})
+
+    item, script = _run(tmp_path, text, "Liver laceration", replies)
+    assert "lacks the number 1700" in script.requests[1][1].messages[-1].content
+    assert new in item["stem"]
+    assert item["flags"] == ["The rewording of sentence 2 lacks the number 1700 of its sentence."]
+    assert f"→ {new}" in with_flags(item, {})["reworded"], "reviewers see both"
 
 
 def test_a_rewording_with_the_answers_name_is_not_shown(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ _TITLES = {
     "reasoning": ("Reasoning", "case"),
     "stem": ("Stem", "case"),
     "image stem": ("Stem of the image version", "case"),
+    "reworded": ("Sentences that were reworded", "note"),
     "removed": ("Sentences taken out for the image version", "note"),
     "message": ("The message it was made from", "case"),
     "group": ("Group", "note"),

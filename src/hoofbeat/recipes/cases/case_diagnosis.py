@@ -128,8 +128,10 @@ def flagged(item: RecipeItem, *objections: str) -> RecipeItem:
 
 
 def with_flags(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
-    """What a reviewer is shown, with the flags of the item where it has any."""
-    return {**told, FLAGGED: "; ".join(item[FLAGGED])} if item.get(FLAGGED) else told
+    """What a reviewer is shown, with the flags of the item and its reworded sentences, before and after."""
+    changed = [f"{each['text']}\n→ {each['shown']}" for each in item.get("removed", ()) if each.get("shown")]
+    flags = {FLAGGED: "; ".join(item[FLAGGED])} if item.get(FLAGGED) else {}
+    return {**told, **flags, **({"reworded": "\n\n".join(changed)} if changed else {})}
 
 
 _DIAGNOSTIC, _NOT_DIAGNOSTIC = "diagnosis", "treatment or method"

@@ -13,12 +13,12 @@ from functools import cache
 
 from msgspec import Struct
 
-from hoofbeat.corpus.terms import content_forms, find_abbreviations
-from hoofbeat.recipes.cases.redaction import Redaction
+from hoofbeat.corpus.terms import content_forms, find_abbreviations, tokens
+from hoofbeat.recipes.cases.redaction import Redaction, without_pointers
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.guards.diagnosis_names import names_organism
 from hoofbeat.recipes.guards.leak_words import forms_of, is_disease
-from hoofbeat.recipes.guards.text_checks import new_numbers
+from hoofbeat.recipes.guards.text_checks import new_numbers, numbers
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
@@ -63,18 +63,26 @@ def wrong_rewording(case: Redaction, place: tuple[int, int], words: str) -> str:
     if words and denying.isdisjoint(own) != denying.isdisjoint(content_forms(words)):
         return "it denies what the sentence says, or says what it denies"
     whole, neutral = set(content_forms(text[case.start : case.end])), _lists().neutral
+    written = {form: words[a:b] for form, a, b in zip(*tokens(words), strict=True)}
     said = [form for form in content_forms(words) if form not in neutral and form not in denying]
     for form in said:
         if _among(form, nearby):
             continue
         if kind := _kind(form):
-            return f"it names {kind}, {form!r}, that the sentence does not have"
+            return f"it names {kind}, {written[form]!r}, that the sentence does not have"
         if not _among(form, whole):
-            return f"the word {form!r} is not in the case; use the sentence's words or neutral ones"
+            return f"the word {written[form]!r} is not in the case; use the sentence's words or neutral ones"
     shared = sum(_among(form, own) for form in said)
     if said and shared < _MIN_SHARED * len(said):
         return f"only {shared} of its {len(said)} telling words are those of the sentence"
     return ""
+
+
+def lost_numbers(source: str, words: str, diagnosis: str) -> list[str]:
+    """Numbers of a sentence that its rewording lacks, but for those of the answer's name and of pointers to figures."""
+    return [
+        each for each in dict.fromkeys(numbers(without_pointers(source))) if new_numbers(each, f"{words} {diagnosis}")
+    ]
 
 
 def _neighbourhood(case: Redaction, place: tuple[int, int]) -> str:

@@ -30,7 +30,7 @@ from hoofbeat.recipes.cases.redaction import (
     redact,
     remove_mentions,
 )
-from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, wrong_rewording
+from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, lost_numbers, wrong_rewording
 from hoofbeat.recipes.cases.stems import (
     captions,
     several_patients,
@@ -60,7 +60,7 @@ _WHY = {
 }
 _BY_RULE = "names the diagnosis (rule)"
 _BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
-_CAPTION = "[caption] "
+_CAPTION, _LOST = "[caption] ", "a rewording loses a number"
 _MIN_LEFT = 4
 _MAX_STUBS = 3
 _SHOWN = 160
@@ -140,7 +140,7 @@ def choose_shown(name: str, *, min_words: int, min_match: float, negated: bool =
     def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
         sentences = _numbered(item, context)[2]
         named = NamedDiagnosis(item["diagnosis"], item["synonyms"], context.document(item.documents[0]), context)
-        chosen = _Choice(shown(item, context), sentences, value, min_match)
+        chosen = _Choice(shown(item, context), sentences, value, item["diagnosis"], min_match)
         leaks = [leak for leak in named.leaks(chosen.case.text) if negated or leak.kind != "negated"]
         objections = [*chosen.objections, *_objections(chosen.case, leaks, min_words)]
         if not objections:
@@ -149,7 +149,8 @@ def choose_shown(name: str, *, min_words: int, min_match: float, negated: bool =
         said = " ".join(say for _, say in objections)
         otherwise = _by_rule(item, chosen.case, named, leaks, min_words, negated=negated)
         if isinstance(otherwise, RecipeItem):
-            otherwise = _first(otherwise, name)
+            lost = [say for why, say in chosen.objections if why == _LOST]
+            otherwise = _first(flagged(otherwise, *lost) if lost else otherwise, name)
         return AskAgain(reason=reason, details=said[:1000], say=said, otherwise=otherwise)
 
     return ask(name, PROMPT, values=values, read=read)
@@ -207,9 +208,15 @@ class _Choice:
     """What a model's answer makes of a case, and what is wrong with the answer itself."""
 
     def __init__(
-        self, case: Redaction, places: Sequence[tuple[int, int]], value: dict[str, Any], min_match: float
+        self,
+        case: Redaction,
+        places: Sequence[tuple[int, int]],
+        value: dict[str, Any],
+        diagnosis: str,
+        min_match: float,
     ) -> None:
         self.objections: list[tuple[str, str]] = []
+        self._diagnosis = diagnosis
         self._places = places
         last = min(int(value["last"]), len(places))
         reworded, refused = self._reworded(case, value["reworded"], last)
@@ -245,8 +252,11 @@ class _Choice:
                 say = f"The rewording of sentence {each['number']}, {words[:_SHOWN]!r}, is refused: {wrong}."
                 self.objections.append(("a rewording adds to its sentence", say))
                 refused.append((place, f"{_WHY['diagnosis']}; {REFUSED}: {wrong}"))
-            else:
-                taken[place] = words
+                continue
+            taken[place] = words
+            if lost := lost_numbers(case.document.text[slice(*place)], words, self._diagnosis):
+                say = f"The rewording of sentence {each['number']} lacks the number {lost[0]} of its sentence."
+                self.objections.append((_LOST, say))
         return taken, refused
 
     def _trimmed(self, case: Redaction, each: dict[str, Any], min_match: float) -> list[RedactedSpan]:

@@ -18,11 +18,12 @@ from hoofbeat.corpus.terms import content_forms
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.case_diagnosis import name_diagnosis, with_flags
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
+from hoofbeat.recipes.cases.redaction import without_pointers
 from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, take_case, with_shown
 from hoofbeat.recipes.context import RecipeContext, fit_all
 from hoofbeat.recipes.corpus_steps import label_step
 from hoofbeat.recipes.guards.text_checks import sound
-from hoofbeat.recipes.pools.diagnosis_groups import choose_queries, group_cases, without_pointers
+from hoofbeat.recipes.pools.diagnosis_groups import choose_queries, group_cases
 from hoofbeat.recipes.pools.document_pool import Contradictory, GradeThresholds, grade_step, mine_step, searched_step
 from hoofbeat.recipes.pools.exam_questions import difficult, open_steps
 from hoofbeat.recipes.pools.pool_sources import PieceCollection, asked_items, cited, readable

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from hoofbeat.corpus.terms import content_forms, tokens
@@ -15,7 +14,6 @@ from hoofbeat.recipes.guards.diagnosis_names import excludes, same
 from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.recipes.wordlists import word_data
 
 _VAGUE = ("one contains", "one is a kind")
 _SYMPTOM = "R"  # the chapter of ICD-10-CM that holds symptoms and findings
@@ -250,13 +248,3 @@ def choose_queries(name: str, shelf: PieceCollection, *, maximum: int) -> Recipe
         ]
 
     return whole(name, judge)
-
-
-@cache
-def _pointers() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{each})" for each in word_data("cases")["pointers"]), re.IGNORECASE)
-
-
-def without_pointers(text: str) -> str:
-    """A case without its pointers to figures, tables and references, as one runs on."""
-    return re.sub(r"[ \t]{2,}", " ", _pointers().sub("", text)).strip()
