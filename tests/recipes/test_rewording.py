@@ -214,6 +214,32 @@ def test_the_second_pass_brings_a_hidden_finding_back_in_other_words(tmp_path: P
     assert [each["what"] for each in item["cut_check"]["changes"]] == ["reworded"]
 
 
+def test_the_second_pass_may_not_name_the_answer_either(tmp_path: Path) -> None:
+    told = "An X-ray confirmed a missed guidewire, extending from the right internal jugular vein up to vena cava."
+    wanted = {**CLEAN, "reworded": [{"sentence": 3, "text": told, "why": "the object is the finding"}]}
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return wanted if name == "cut-check" else show(request, last="hyperechoic")
+
+    item, script = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
+    assert "it names the answer" in script.requests[-1][1].messages[-1].content
+    assert item["stem"].endswith("hyperechoic shadow.")
+    assert item["flags"] == [f"the case lacks a change that the model wants: {told}"]
+
+
+def test_a_reworded_sentence_is_not_put_back_in_parts(tmp_path: Path) -> None:
+    part = "extending from the right internal jugular vein"
+    wanted = {**CLEAN, "lost": [{"sentence": 3, "words": part, "why": "its course"}]}
+    second = iter([wanted, CLEAN])
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return next(second) if name == "cut-check" else show(request, last="An X-ray", reword={"An X-ray": NEW})
+
+    item, script = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
+    assert "can only be changed under `reworded`" in script.requests[-1][1].messages[-1].content
+    assert item["stem"].endswith(NEW)
+
+
 def test_a_caption_is_offered_and_shown_only_when_reworded(tmp_path: Path) -> None:
     start = GAS.index("Fig. 1 CT axial")
     figure = Figure(id="f1", label="Fig. 1", caption=GAS[start + 7 :], start=start, end=len(GAS))

@@ -85,7 +85,10 @@ def cut_check(
         mentions = [(entry, _mentions(item, answer, str(entry["words"]), before)) for entry in value["lost"]]
         named = [entry for entry, leaks in mentions if any(names_in_full(leak, str(item[answer])) for leak in leaks)]
         after, changes = _changed(before, {**value, "lost": [each for each in value["lost"] if each not in named]})
-        after, reworded, objections = _with_rewordings(after, value["reworded"])
+        after, reworded, objections = _with_rewordings(
+            after, value["reworded"], lambda words: _mentions(item, answer, words, before), str(item[answer])
+        )
+        refused = [str(each["shown"]) for each in reworded if each["refused"]]
         changes += reworded
         earlier = (item.get("cut_check") or {}).get("changes", [])
         done = put(item, after) if after != before else item
@@ -93,22 +96,16 @@ def cut_check(
         if reworded and after != before:
             done = noted_rewordings(done, name)
         for entry, leaks in mentions:
-            if leaks:
-                told = ", ".join(dict.fromkeys(repr(leak.text) for leak in leaks))
-                say = f"A word list finds the answer in words to be put back: {told} in {entry['words']!r}. Name parts "
-                objections.append(("words to be put back name the answer", f"{say}without it, or leave them out."))
             if leaks and entry not in named:
                 done = insisted(done, [leak.text for leak in leaks])
-        for change in changes:
-            if change["end"] == 0:
-                say = f"These words are not in the case letter by letter: {change['words']!r}."
-                objections.append(("words to be changed are not in the case", say))
-        missing = [str(each["words"]) for each in (*named, *(each for each in changes if each["end"] == 0))]
-        return (flagged(done, f"{NOT_MADE}: {'; '.join(missing)}") if missing else done), objections
+        missing = [str(each["words"]) for each in (*named, *(each for each in changes if each["end"] == 0))] + refused
+        done = flagged(done, f"{NOT_MADE}: {'; '.join(missing)}") if missing else done
+        return done, [*objections, *_told(mentions, changes)]
 
     def second(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
         if value["usable"] != "yes":
-            named = "; ".join(f"{each['words']} ({each['why']})" for each in (*value["lost"], *value["left"]))
+            wanted = (*value["lost"], *value["left"], *value["reworded"])
+            named = "; ".join(f"{each.get('words') or each['text']} ({each['why']})" for each in wanted)
             details = f"{value['reason']} {named}".strip()
             return ItemRejection(reason="the case can't be used even after its cuts were changed", details=details)
         return _derived(changed(item, value, context)[0], answer, value, context)[0]
@@ -117,6 +114,27 @@ def cut_check(
         ask(name, CUT_CHECK, values=values, read=first),
         ask(f"{name}, again", CUT_CHECK, values=values, read=second, when=lambda item: _changes(item) > 0),
     ]
+
+
+def _told(
+    mentions: Sequence[tuple[dict[str, Any], Sequence[Leak]]], changes: Sequence[dict[str, Any]]
+) -> list[tuple[str, str]]:
+    """Reasons and what to tell the model of words to put back that name the answer, and of words that are not there."""
+    objections = []
+    for entry, leaks in mentions:
+        if leaks:
+            told = ", ".join(dict.fromkeys(repr(leak.text) for leak in leaks))
+            say = f"A word list finds the answer in words to be put back: {told} in {entry['words']!r}. Name parts "
+            say += "without it, give the sentence new words under `reworded`, or leave them out."
+            objections.append(("words to be put back name the answer", say))
+    for change in changes:
+        if change["end"] == 0:
+            say = (
+                f"These words are not in the case letter by letter: {change['words']!r}. A sentence that was reworded "
+            )
+            say += "can only be changed under `reworded`."
+            objections.append(("words to be changed are not in the case", say))
+    return objections
 
 
 def marked(case: Redaction) -> list[str]:
@@ -171,6 +189,8 @@ def _changed(case: Redaction, value: dict[str, Any]) -> tuple[Redaction, list[di
             words, why = str(entry["words"]).strip(), str(entry["why"]).strip()
             place = _place(case, int(entry["sentence"]), words)
             start, end = place or (0, 0)
+            if any(hole.shown and hole.start < end and start < hole.end for hole in case.removed):
+                start, end = (start, end) if _covers(case, start, end) else (0, 0)
             hole = RedactedSpan(start, end, f"the check found that it tells the answer: {why}")
             changed = case.with_back(start, end) if what == "put back" else case.without(hole)
             done = what if changed != case else "nothing"
@@ -179,8 +199,14 @@ def _changed(case: Redaction, value: dict[str, Any]) -> tuple[Redaction, list[di
     return case, changes
 
 
+def _covers(case: Redaction, start: int, end: int) -> bool:
+    """Whether these characters hold every reworded sentence that they touch, as a whole."""
+    touched = [hole for hole in case.removed if hole.shown and hole.start < end and start < hole.end]
+    return all(start <= hole.start and hole.end <= end for hole in touched)
+
+
 def _with_rewordings(
-    case: Redaction, wanted: Sequence[dict[str, Any]]
+    case: Redaction, wanted: Sequence[dict[str, Any]], mentions: Callable[[str], Sequence[Leak]], answer: str
 ) -> tuple[Redaction, list[dict[str, Any]], list[tuple[str, str]]]:
     """The case with the rewordings a model wants, what they changed, and what to tell it of those that are refused.
 
@@ -198,7 +224,8 @@ def _with_rewordings(
         was = [hole for hole in case.removed if hole.shown and hole.start < end and start < hole.end]
         if was:
             start, end = was[0].start, was[0].end
-        wrong = wrong_rewording(case, (start, end), words)
+        leaks = [leak.text for leak in mentions(words) if names_in_full(leak, answer)]
+        wrong = f"it names the answer, {leaks[0]!r}" if leaks else wrong_rewording(case, (start, end), words)
         if wrong:
             say = f"The rewording of sentence {number}, {words!r}, is refused: {wrong}."
             objections.append(("a rewording adds to its sentence", say))
@@ -208,7 +235,8 @@ def _with_rewordings(
         else:
             changed = case.reworded(start, end, words, why or REWORDED)
         what = "nothing" if changed == case else "taken out" if wrong or not words else "reworded"
-        changes.append({"what": what, "start": start, "end": end, "words": text[start:end], "shown": words, "why": why})
+        place = {"start": start, "end": end, "words": text[start:end]}
+        changes.append({"what": what, **place, "shown": words, "why": why, "refused": wrong})
         case = changed
     return case, changes, objections
 
