@@ -94,16 +94,20 @@ def _diagnosis(a: Asked) -> dict[str, Any]:
 
 
 def _shown(a: Asked) -> dict[str, Any]:
-    """All up to the last sentence of the notes that tells the answer, without those that do."""
+    """All up to the last sentence of the notes that tells the answer; those that do are hidden or reworded."""
     lines = a.shown.get("case", "").splitlines()
-    told = [int(number) for number in re.findall(r"(\d+) \(", a.shown.get("notes", ""))]
-    last = told[-1] if told else len(lines)
-    return {
-        "last": last,
-        "hide": [{"number": number, "why": "diagnosis"} for number in told],
-        "trim": [],
-        "reworded": [],
-    }
+    told = {int(number): words for number, words in re.findall(r"(\d+) \(([^)]*)\)", a.shown.get("notes", ""))}
+    last = max(told, default=len(lines))
+    reworded = []
+    for number, words in told.items():
+        if (a.digest + number) % 3 == 0 and number <= len(lines):
+            text = lines[number - 1].partition(". ")[2]
+            for name in words.split(", "):
+                text = text.replace(name, "the condition")
+            reworded.append({"sentence": number, "text": text[:1500]})
+    other = {each["sentence"] for each in reworded}
+    hide = [{"number": number, "why": "diagnosis"} for number in told if number not in other]
+    return {"last": last, "hide": hide, "trim": [], "reworded": reworded}
 
 
 def _options(a: Asked) -> dict[str, Any]:
