@@ -4,6 +4,8 @@ minilm                      all-MiniLM-L6-v2, embedded
 potion                      potion-base-8M, embedded: static vectors, very fast and weaker
 FOLDER                      a folder in the sentence-transformers layout with an ONNX model
 http://host:port/v1#NAME    an embeddings endpoint; openai:NAME; model:ALIAS for one named in hoofbeat.toml
+
+`;pooling=cls` and `;similarity=dot` after a name say what a folder's own files don't (`EncoderSpec`).
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from hoofbeat.models.encoders.encoder_base import (
     NO_INSTRUCTIONS,
     Encoder,
     EncoderBase,
+    EncoderSpec,
     Instructions,
     TokenStates,
     Vectors,
-    unit_vector,
+    compared_vector,
 )
 from hoofbeat.models.encoders.folder_encoder import folder_encoder
 from hoofbeat.models.encoders.onnx_encoder import MiniLM
@@ -54,12 +57,13 @@ _BLOCK = 64 * _BATCH
 
 
 class EndpointEncoder(EncoderBase):
-    """Vectors from a model's `/embeddings`, brought to unit length."""
+    """Vectors from a model's `/embeddings`, brought to unit length unless their lengths count (`similarity="dot"`)."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, similarity: str = "cosine") -> None:
         self._model = model
+        self._similarity = similarity
         self.name = model.spec
-        self.identity = f"{model.identity};embeddings"
+        self.identity = f"{model.identity};embeddings" + (";similarity=dot" if similarity == "dot" else "")
 
     @cached_property
     def dimension(self) -> int:
@@ -97,7 +101,7 @@ class EndpointEncoder(EncoderBase):
                 )
             if result.ndim != 2 or not result.shape[1]:
                 raise ModelError(f"{self.name} gave empty vectors", fix="check that it is an embeddings model")
-            rows += [unit_vector(row.astype(np.float64), self.name) for row in result]
+            rows += [compared_vector(row.astype(np.float64), self.name, self._similarity) for row in result]
         if len({len(row) for row in rows}) > 1:
             raise ModelError(f"{self.name} gave vectors of different lengths", fix="check the endpoint")
         return np.array(rows, np.float32)
@@ -110,20 +114,25 @@ _ALIAS = "model:"
 
 def load_encoder(spec: str = DEFAULT_ENCODER, *, model: Callable[[str], Model] | None = None) -> Encoder:
     """The encoder of that name; `model` gives the model behind an endpoint."""
-    if spec in _EMBEDDED:
-        return _EMBEDDED[spec]()
-    if spec.startswith((*_ENDPOINTS, _ALIAS)):
+    said = EncoderSpec.parse(spec)
+    name = said.name
+    endpoint = name.startswith((*_ENDPOINTS, _ALIAS))
+    if (name in _EMBEDDED and name != spec) or (endpoint and said.pooling):
+        raise UsageError(f"the encoder {name} pools by itself", fix="leave its pooling and similarity out")
+    if name in _EMBEDDED:
+        return _EMBEDDED[name]()
+    if endpoint:
         if model is None:
             raise UsageError(
-                f"the encoder {spec} is an endpoint, and endpoints can't be used here",
+                f"the encoder {name} is an endpoint, and endpoints can't be used here",
                 fix=f"choose one of: {', '.join(_EMBEDDED)}, or a folder",
             )
-        return EndpointEncoder(model(spec.removeprefix(_ALIAS)))
-    folder = Path(spec).expanduser()
-    if spec and folder.is_dir():
-        return folder_encoder(folder.resolve())
+        return EndpointEncoder(model(name.removeprefix(_ALIAS)), said.similarity)
+    folder = Path(name).expanduser()
+    if name and folder.is_dir():
+        return folder_encoder(folder.resolve(), said)
     raise UsageError(
-        f"there is no encoder '{spec}'",
+        f"there is no encoder '{name}'",
         fix=f"choose one of: {', '.join(_EMBEDDED)}, a folder with an ONNX model and its tokenizer.json, "
         "an embeddings endpoint (http://host:port/v1#NAME, openai:NAME), or model:ALIAS",
     )

@@ -414,17 +414,20 @@ class IndexSet:
     def describe(self, line: Node) -> dict[str, object]:
         """What a line searches, cut and indexed how, as a manifest records it."""
         wanted: dict[tuple[str, str], tuple[bool, set[tuple[str, ...]]]] = {}
+        asking: dict[str, str] = {}
         for stage in stages(line):
             for use in stage.index_uses() if isinstance(stage, Ranker) else ():
                 key = _key(self.auto if use.chunking.unit == "auto" else use.chunking, use.encoder)
                 lexical, vectors = wanted.get(key, (False, set()))
                 wanted[key] = (lexical or use.lexical, vectors | ({use.vectors} if use.vectors else set()))
+                asking |= {use.queries: self.encoder(use.queries).identity} if use.queries in self._encoders else {}
         return {
             "collections": {
                 " by ".join(filter(None, key)): self._collections[key].describe(lexical=lexical, dense=vectors)
                 for key, (lexical, vectors) in wanted.items()
                 if key in self._collections
-            }
+            },
+            **({"query encoders": asking} if asking else {}),
         }
 
     @staticmethod

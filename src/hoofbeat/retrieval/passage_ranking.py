@@ -128,10 +128,14 @@ class PassageRanker(Ranker):
         """The encoder whose tokens are counted where documents are cut by tokens; empty for the usual one."""
         return ""
 
+    def query_tokenizer(self) -> str:
+        """The encoder whose tokens are counted where queries are cut by tokens."""
+        return self.tokenizer()
+
     def query_pieces(self, tools: StageTools) -> tuple[Chunking, Spans | None]:
         """How queries are cut, and by which tokens where tokens are counted."""
         cutting = Chunking.parse(self.word("qchunk"))
-        return cutting, tools.indexes.tokens(self.tokenizer()) if cutting.needs_tokens else None
+        return cutting, tools.indexes.tokens(self.query_tokenizer()) if cutting.needs_tokens else None
 
     def index_uses(self) -> tuple[IndexUse, ...]:
         """The passages it searches."""

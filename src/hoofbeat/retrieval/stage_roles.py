@@ -195,13 +195,15 @@ class Reranker(Stage):
 class IndexUse(NamedTuple):
     """An index that a ranker searches: how documents are cut, whose tokens are counted, by words or by vectors.
 
-    `vectors` names an encoder, a search, a storage and instructions, as `PassageCollection.dense` takes them.
+    `vectors` names an encoder, a search, a storage and instructions, as `PassageCollection.dense` takes them. `queries`
+    is the encoder of queries where that is another: it takes no part in the index.
     """
 
     chunking: Chunking
     encoder: str = ""
     lexical: bool = False
     vectors: tuple[str, ...] | None = None
+    queries: str = ""
 
 
 class Ranker(Stage):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -28,6 +29,38 @@ class Instructions(Struct, frozen=True):
 
 NO_INSTRUCTIONS = Instructions()
 
+SPEC_OPTIONS = {"pooling": ("mean", "cls", "max", "lasttoken"), "similarity": ("cosine", "dot")}
+"""How token states become one vector, and whether vectors are compared by their angle alone or with their lengths."""
+
+_SPEC_OPTION = re.compile(r";(pooling|similarity)=([^;]*)")
+
+
+class EncoderSpec(NamedTuple):
+    """An encoder's name, and what the line says of its vectors where the encoder's own files don't.
+
+    Written `NAME;pooling=cls;similarity=dot`. MedCPT's folders, for example, don't say that the state of the first
+    token is the vector and that vectors are compared with their lengths (inner product).
+    """
+
+    name: str
+    pooling: str = ""
+    similarity: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> EncoderSpec:
+        """Read a name with its options."""
+        options = dict(_SPEC_OPTION.findall(text))
+        for option, value in options.items():
+            if value not in SPEC_OPTIONS[option]:
+                raise UsageError(
+                    f"an encoder's {option} can't be {value!r}", fix=f"use one of: {', '.join(SPEC_OPTIONS[option])}"
+                )
+        return cls(_SPEC_OPTION.sub("", text), **options)
+
+    def __str__(self) -> str:
+        said = zip(SPEC_OPTIONS, (self.pooling, self.similarity), strict=True)
+        return self.name + "".join(f";{option}={value}" for option, value in said if value)
+
 
 class TokenStates(NamedTuple):
     """The tokens of a text, without the model's own marks, and the state of each (one row per token)."""
@@ -37,7 +70,10 @@ class TokenStates(NamedTuple):
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors of unit length whose dot product is their similarity."""
+    """Turns texts into vectors whose dot product is their similarity.
+
+    Vectors have unit length unless the encoder compares them with their lengths (`similarity=dot`).
+    """
 
     @property
     def name(self) -> str:
@@ -62,6 +98,11 @@ class Encoder(Protocol):
     @property
     def window(self) -> int:
         """How many tokens of a text are read, the model's own marks not counted; 0 where that is not known."""
+        ...
+
+    @property
+    def assumption(self) -> str:
+        """What was assumed of it because its files don't say; empty where nothing was."""
         ...
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
@@ -93,6 +134,7 @@ class EncoderBase(ABC):
 
     name: str
     prompts: Instructions = NO_INSTRUCTIONS
+    assumption: str = ""
 
     @property
     def window(self) -> int:
@@ -128,7 +170,20 @@ class EncoderBase(ABC):
 
 def unit_vector(vector: NDArray[np.float64], name: str) -> Vectors:
     """A vector of length one in its direction; zero stays zero, and what is no number is the model's fault."""
+    length = _length(vector, name)
+    return (vector / (length or 1.0)).astype(np.float32)
+
+
+def compared_vector(vector: NDArray[np.float64], name: str, similarity: str) -> Vectors:
+    """A vector as it is compared: of unit length for `cosine`, as it is for `dot`."""
+    if similarity != "dot":
+        return unit_vector(vector, name)
+    _length(vector, name)
+    return vector.astype(np.float32)
+
+
+def _length(vector: NDArray[np.float64], name: str) -> float:
     length = float(np.linalg.norm(vector))
     if not np.isfinite(length):
         raise ModelError(f"the encoder {name} gave a vector that is not finite", fix="use other weights")
-    return (vector / (length or 1.0)).astype(np.float32)
+    return length

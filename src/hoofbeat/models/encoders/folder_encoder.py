@@ -1,22 +1,23 @@
 """An encoder of the user's own: a folder in the sentence-transformers layout, with the model as ONNX.
 
 What is read: `modules.json` (which steps the model has), `1_Pooling/config.json` (how token states become one vector),
-`sentence_bert_config.json` (how many tokens are read), `config_sentence_transformers.json` (prompts), `tokenizer.json`,
-and `onnx/model.onnx` or `model.onnx`. A folder of model2vec (`model.safetensors` with token vectors) works too. Steps
-that would change the vectors and are not known here are an error, never ignored.
+`sentence_bert_config.json` (how many tokens are read), `config_sentence_transformers.json` (prompts, similarity),
+`tokenizer.json`, and `onnx/model.onnx` or `model.onnx`. A folder of model2vec (`model.safetensors` with token vectors)
+works too. Steps that would change the vectors and are not known here are an error, never ignored. What the files say
+can't be overridden by the line; what they don't say (MedCPT's say nothing about pooling) the line may say.
 """
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import InputError
-from hoofbeat.models.encoders.encoder_base import Encoder, Instructions
+from hoofbeat.models.encoders.encoder_base import Encoder, EncoderSpec, Instructions
 from hoofbeat.models.encoders.onnx_encoder import OnnxEncoder, Pooling
 from hoofbeat.models.encoders.static_encoder import StaticEncoder
 from hoofbeat.store.files import file_sha256, read_bytes
@@ -30,6 +31,7 @@ _POOLINGS: dict[str, Pooling] = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _SHIFTED = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their positions are counted from behind the padding's id
+_NOTHING_SAID = EncoderSpec("")
 _STEPS = ("Transformer", "Pooling", "Normalize", "StaticEmbedding")
 
 
@@ -45,6 +47,7 @@ class _Sentences(Struct):
 
 class _Prompts(Struct):
     prompts: dict[str, str | None] = {}
+    similarity_fn_name: str | None = None
 
 
 class _Model(Struct):
@@ -58,8 +61,11 @@ class _Limits(Struct):
     model_max_length: float | None = None
 
 
-def folder_encoder(folder: Path, *, threads: int | None = None) -> Encoder:
-    """The encoder in a folder; what it lacks, or has and is not known here, is an `InputError`."""
+def folder_encoder(folder: Path, said: EncoderSpec = _NOTHING_SAID, *, threads: int | None = None) -> Encoder:
+    """The encoder in a folder; what it lacks, or has and is not known here, is an `InputError`.
+
+    `said` is what a line says of pooling and similarity.
+    """
     modules = _read(folder / "modules.json", list[_Module]) or []
     for module in modules:
         if module.type.rpartition(".")[2] not in _STEPS:
@@ -72,7 +78,11 @@ def folder_encoder(folder: Path, *, threads: int | None = None) -> Encoder:
     tokenizer = _first(folder, [root / "tokenizer.json", folder / "tokenizer.json"], "tokenizer.json")
     prompts = _prompts(folder)
     encoder: OnnxEncoder | StaticEncoder
+    similarity = _agreed("similarity", _similarity(folder, modules), said.similarity, folder)
     if _is_static(folder, modules):
+        if said.pooling or similarity == "dot":
+            raise InputError("static vectors are averaged to unit length: no other pooling or similarity is known here",
+                             where=str(folder))  # fmt: skip
         model = _first(folder, [folder / "model.safetensors"], "model.safetensors")
         max_tokens = (_read(folder / "config.json", _Model) or _Model()).max_length or _MAX_LENGTH
         digest = _digest([model, tokenizer])
@@ -82,18 +92,50 @@ def folder_encoder(folder: Path, *, threads: int | None = None) -> Encoder:
     else:
         model = _onnx_file(folder, root)
         sentences = _read(root / "sentence_bert_config.json", _Sentences) or _Sentences()
+        own = _pooling((_step(folder, modules, "Pooling") or folder / "1_Pooling") / "config.json")
         encoder = OnnxEncoder(
             name=folder.name,
             model=model,
             tokenizer=tokenizer,
             digest=_digest([model, *sorted(model.parent.glob(f"{model.name}[_.]data")), tokenizer]),
             max_tokens=_positive(sentences.max_seq_length or _max_length(root), folder),
-            pooling=_pooling((_step(folder, modules, "Pooling") or folder / "1_Pooling") / "config.json"),
+            pooling=cast("Pooling", _agreed("pooling", own, said.pooling, folder) or "mean"),
+            similarity=similarity,
             lower=sentences.do_lower_case,
             threads=threads,
         )
+        if not (own or said.pooling or encoder.pools):
+            encoder.assumption = (
+                f"{folder.name} does not say how the states of its tokens become one vector; their mean is taken, as "
+                "sentence-transformers does (pooling=cls for models such as MedCPT)"
+            )
     encoder.prompts = prompts
     return encoder
+
+
+def _agreed(what: str, own: str, said: str, folder: Path) -> str:
+    """What the folder's files say, else what the line says; where both do, they must say the same."""
+    if own and said and own != said:
+        raise InputError(
+            f"the encoder's own files say {what}={own}, and the line says {what}={said}",
+            where=str(folder),
+            fix=f"leave {what} out of the line, or correct the files",
+        )
+    return own or said
+
+
+def _similarity(folder: Path, modules: list[_Module]) -> str:
+    """How the model's vectors are compared: by their angle where a step brings them to unit length."""
+    config = _read(folder / "config_sentence_transformers.json", _Prompts) or _Prompts()
+    if any(module.type.endswith(".Normalize") for module in modules):
+        return "cosine"
+    if config.similarity_fn_name in {"euclidean", "manhattan"}:
+        raise InputError(
+            f"the model compares vectors by {config.similarity_fn_name} distance, which is not known here",
+            where=str(folder / "config_sentence_transformers.json"),
+            fix="use a model that compares by cosine or by dot product",
+        )
+    return {"dot": "dot", "dot_product": "dot", "cosine": "cosine"}.get(config.similarity_fn_name or "", "")
 
 
 def _read(path: Path, kind: type[_Config]) -> _Config | None:
@@ -153,8 +195,8 @@ def _is_static(folder: Path, modules: list[_Module]) -> bool:
     return config.model_type == "model2vec" or any(module.type.endswith(".StaticEmbedding") for module in modules)
 
 
-def _pooling(path: Path) -> Pooling:
-    """The one pooling that is switched on; without a file the mean, as sentence-transformers has it."""
+def _pooling(path: Path) -> str:
+    """The one pooling that is switched on; empty without a file."""
     config: dict[str, Any] = _read(path, dict[str, Any]) or {}
     chosen = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
     if config.get("include_prompt", True) is False:
@@ -169,7 +211,7 @@ def _pooling(path: Path) -> Pooling:
             where=str(path),
             fix=f"use a model with one of: {', '.join(_POOLINGS)}",
         )
-    return _POOLINGS[chosen[0]] if chosen else "mean"
+    return _POOLINGS[chosen[0]] if chosen else ""
 
 
 def _max_length(root: Path) -> int:

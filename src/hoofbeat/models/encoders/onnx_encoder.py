@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError
 from hoofbeat.models import weight_files
 from hoofbeat.models.embedded import default_threads
-from hoofbeat.models.encoders.encoder_base import EncoderBase, TokenStates, Vectors, unit_vector
+from hoofbeat.models.encoders.encoder_base import EncoderBase, TokenStates, Vectors, compared_vector
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.text import encodable
 
@@ -69,7 +69,10 @@ class TokenisedEncoder(EncoderBase):
 
 
 class OnnxEncoder(TokenisedEncoder):
-    """A transformer encoder: the states of a text's tokens, pooled to one vector of unit length."""
+    """A transformer encoder: the states of a text's tokens, pooled to one vector.
+
+    With `similarity="dot"` a vector keeps its length. `pools` says whether the model itself gives one vector.
+    """
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class OnnxEncoder(TokenisedEncoder):
         digest: str,
         max_tokens: int,
         pooling: Pooling = "mean",
+        similarity: str = "cosine",
         lower: bool = False,
         threads: int | None = None,
     ) -> None:
@@ -89,6 +93,7 @@ class OnnxEncoder(TokenisedEncoder):
         self.threads = threads or default_threads()
         self._tokens = TokenizerFile(tokenizer, max_tokens)
         self._pooling = pooling
+        self._similarity = similarity
         self._lower = lower
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -99,14 +104,14 @@ class OnnxEncoder(TokenisedEncoder):
         except Exception as err:  # the runtime's own exceptions share no base
             raise InputError(f"the model can't be loaded: {err}", where=str(model), fix="check the ONNX file") from err
         self._inputs = _known_inputs(self._session, model)
-        self._output = _output(self._session, model)
+        self._output, self.pools = _output(self._session, model)
         self.dimension = len(self._vector("dimension"))
-        lowered = ";lower" if lower else ""
+        lowered = (";lower" if lower else "") + (";similarity=dot" if similarity == "dot" else "")
         runtime = f"onnxruntime={onnxruntime.__version__}"
         self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling={pooling}{lowered};{runtime}"
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
-        """One row per text, in their order: float32, of unit length."""
+        """One row per text, in their order: float32, of unit length unless lengths count."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for row, vector in enumerate(self._map(self._vector, texts, progress)):
             vectors[row] = vector
@@ -145,7 +150,7 @@ class OnnxEncoder(TokenisedEncoder):
         _, states = self._run(text)
         if not states.size:
             return np.zeros(self.dimension, np.float32)
-        return unit_vector(_pool(states, self._pooling), self.name)
+        return compared_vector(_pool(states, self._pooling), self.name, self._similarity)
 
     def _text_states(self, text: str) -> TokenStates:
         encoding, states = self._run(text)
@@ -186,12 +191,12 @@ def _known_inputs(session: Any, path: Path) -> dict[str, type[np.signedinteger[A
     return dict(names)
 
 
-def _output(session: Any, path: Path) -> str:
-    """The output with a state per token; else one that is a vector already."""
+def _output(session: Any, path: Path) -> tuple[str, bool]:
+    """The output with a state per token; else one that is a vector already, and that it is one."""
     for rank in (3, 2):
         for each in session.get_outputs():
             if len(each.shape or ()) == rank:
-                return str(each.name)
+                return str(each.name), rank == 2
     raise InputError("the model gives neither token states nor a vector", where=str(path), fix="use another export")
 
 

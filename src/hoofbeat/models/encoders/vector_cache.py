@@ -164,6 +164,11 @@ class CachedEncoder(EncoderBase):
         """The inner encoder's window."""
         return self.inner.window
 
+    @property
+    def assumption(self) -> str:  # type: ignore[override]
+        """What was assumed of the inner encoder."""
+        return self.inner.assumption
+
     def token_spans(self, text: str) -> list[tuple[int, int]]:
         """The inner encoder's tokens."""
         return self.inner.token_spans(text)

@@ -25,6 +25,7 @@ from hoofbeat.findings.ranking_measures import (
     trec_run_lines,
 )
 from hoofbeat.models import Model
+from hoofbeat.models.encoders.encoder_base import EncoderSpec
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.records import Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
@@ -257,7 +258,7 @@ def _limits(
 
 def _endpoints(retriever: Retriever, encoders: UsedModels | None) -> dict[str, Model]:
     """The endpoints behind the encoders that a line names."""
-    named = {name.removeprefix("model:") for name in retriever.encoders}
+    named = {EncoderSpec.parse(name).name.removeprefix("model:") for name in retriever.encoders}
     return {spec: model for spec, model in (encoders.used if encoders else {}).items() if spec in named}
 
 

@@ -1,4 +1,8 @@
-"""`dense`: ranks by the similarity of an encoder's vectors."""
+"""`dense`: ranks by the similarity of an encoder's vectors.
+
+Two-tower models have one encoder for documents and another for queries, trained together (MedCPT: Jin and others 2023).
+The index depends on the encoder of documents alone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
+from hoofbeat.errors import UsageError
+from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER, SPEC_OPTIONS, EncoderSpec
 from hoofbeat.retrieval.index.chunking import Chunking, pieces
 from hoofbeat.retrieval.index.dense_search import ApproximateSearcher, check_search
 from hoofbeat.retrieval.index.query_vectors import instructions, mean_vectors
@@ -16,7 +21,10 @@ from hoofbeat.retrieval.passage_ranking import CUTTING, PassageRanker, PieceSear
 from hoofbeat.retrieval.stage_roles import IndexUse, SearchQuery, StageTools
 
 if TYPE_CHECKING:
+    from hoofbeat.models.encoders.encoder_base import Encoder
     from hoofbeat.retrieval.index_set import PassageCollection
+
+_AUTO = "auto"
 
 
 class DenseStage(PassageRanker):
@@ -26,6 +34,19 @@ class DenseStage(PassageRanker):
     summary = "ranks by the similarity of an encoder's vectors"
     options = (
         StageOption("encoder", DEFAULT_ENCODER, "minilm, potion, a folder, or the model of an endpoint"),
+        StageOption("queries", "", "the encoder of queries where it is another, as MedCPT's; else the same"),
+        StageOption(
+            "pooling",
+            _AUTO,
+            "from token states to a vector, where folders don't say",
+            choices=(_AUTO, *SPEC_OPTIONS["pooling"]),
+        ),
+        StageOption(
+            "similarity",
+            _AUTO,
+            "dot counts the lengths of vectors, cosine does not",
+            choices=(_AUTO, *SPEC_OPTIONS["similarity"]),
+        ),
         StageOption("search", "exact", "exact, ivf or hnsw", check=check_search),
         StageOption("store", "float32", "how vectors are kept", choices=("float32", "float16", "int8")),
         StageOption("instruct", "none", "the instruction before queries, by dataset", check=instructions),
@@ -33,28 +54,38 @@ class DenseStage(PassageRanker):
     )
 
     def encoders(self) -> tuple[str, ...]:
-        """The one encoder."""
-        return (self.word("encoder"),)
+        """The encoder of documents, and that of queries where it is another."""
+        return tuple(dict.fromkeys((self.tokenizer(), self.query_tokenizer())))
 
     def tokenizer(self) -> str:
-        """Its own tokens."""
-        return self.word("encoder")
+        """The encoder of documents, with what the line says of its vectors."""
+        return self._spec(self.word("encoder"))
+
+    def query_tokenizer(self) -> str:
+        """The encoder of queries."""
+        return self._spec(self.word("queries") or self.word("encoder"))
+
+    def _spec(self, name: str) -> str:
+        said = {option: self.word(option) for option in SPEC_OPTIONS if self.word(option) != _AUTO}
+        return str(EncoderSpec.parse(name)._replace(**said))
 
     def index_uses(self) -> tuple[IndexUse, ...]:
         """The vectors of its passages."""
-        vectors = tuple(self.word(name) for name in ("encoder", "search", "store", "instruct"))
-        return (IndexUse(Chunking.parse(self.word("chunk")), self.word("encoder"), vectors=vectors),)
+        vectors = (self.tokenizer(), *(self.word(name) for name in ("search", "store", "instruct")))
+        queries = self.query_tokenizer() if self.word("queries") else ""
+        return (IndexUse(Chunking.parse(self.word("chunk")), self.tokenizer(), vectors=vectors, queries=queries),)
 
     def search(
         self, collection: PassageCollection, queries: Sequence[SearchQuery], allowed: Indices | None, tools: StageTools
     ) -> tuple[PieceSearch, list[int]]:
         """Search by the vector of every piece."""
         encoder, dense = collection.dense(
-            self.word("encoder"),
+            self.tokenizer(),
             search=self.word("search"),
             store=self.word("store"),
             instruct=self.word("instruct"),
         )
+        asking = self._query_encoder(encoder, tools)
         cutting = self.query_pieces(tools)
         # Several texts of one query are averaged, so only a single one is cut into pieces that are searched apart.
         groups: list[tuple[int, tuple[str, ...]]] = []
@@ -65,12 +96,26 @@ class DenseStage(PassageRanker):
         words = instructions(self.word("instruct"))
         vectors = mean_vectors(
             [(queries[owner].text, part) for owner, part in groups],
-            partial(encoder.encode_queries, instructions=words),
+            partial(asking.encode_queries, instructions=words),
             partial(encoder.encode_documents, instructions=words),
         )
         if isinstance(dense, ApproximateSearcher) and "queries" not in dense.measured_on:
             dense.measure(vectors)
         return lambda numbers, k: dense.search(vectors[numbers], k, allowed), [owner for owner, _ in groups]
+
+    def _query_encoder(self, encoder: Encoder, tools: StageTools) -> Encoder:
+        """The encoder of queries, whose vectors must fit those of the documents; notes what had to be assumed."""
+        asking = tools.indexes.encoder(self.query_tokenizer())
+        if asking.dimension != encoder.dimension:
+            raise UsageError(
+                f"queries have vectors of {asking.dimension} numbers, and documents of {encoder.dimension}",
+                where=f"retriever line, {self}",
+                fix="name the two encoders that were trained together",
+            )
+        for each in (encoder, asking):
+            if each.assumption and each.assumption not in self.notes:
+                self.notes.append(each.assumption)
+        return asking
 
 
 STAGE = DenseStage()
