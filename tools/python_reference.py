@@ -21,9 +21,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "python.md"
 MARK = "<!-- below: written by tools/python_reference.py -->\n"
 VERBS = (
     "open", "import_corpus", "filter_corpus", "build", "retrieve", "find_evidence", "answer", "import_predictions",
-    "judge", "audit_sources", "audit_answers", "check", "check_leakage", "compare", "report", "ask_corpora",
-    "import_benchmark", "export", "create_study", "export_labels", "export_exam", "apply_reviews", "verify",
-    "load_plugin",
+    "judge", "audit_sources", "audit_answers", "check", "check_leakage", "compare", "report", "run_paper",
+    "ask_corpora", "import_benchmark", "export", "create_study", "export_labels", "export_exam", "apply_reviews",
+    "verify", "load_plugin",
 )  # fmt: skip
 FOLDERS = (
     "ArtefactFolder", "Corpus", "Benchmark", "RankingsFolder", "Run", "JudgmentFolder", "Audit", "CheckFolder",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         load_plugin,
         report,
         retrieve,
+        run_paper,
         verify,
     )
     from hoofbeat.audit import Audit
@@ -68,7 +69,7 @@ _HOMES = {
     "hoofbeat.api": (
         "import_corpus", "filter_corpus", "build", "retrieve", "answer", "import_predictions", "judge",
         "audit_sources", "check", "check_leakage", "compare", "report", "ask_corpora", "import_benchmark", "export",
-        "verify", "load_plugin",
+        "verify", "load_plugin", "run_paper",
         "audit_answers", "find_evidence", "create_study", "export_labels", "export_exam", "apply_reviews",
     ),
     "hoofbeat.folders": ("CheckFolder", "LeakageFolder", "RankingsFolder", "ReportFolder"),
@@ -95,7 +96,7 @@ __all__ = [
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
     "import_benchmark", "import_corpus", "import_predictions", "judge", "load_plugin", "open", "report", "retrieve",
-    "verify",
+    "run_paper", "verify",
 ]  # fmt: skip
 
 

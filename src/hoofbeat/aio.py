@@ -12,7 +12,8 @@ from hoofbeat.calls import asynchronous
 __all__ = [
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
-    "import_benchmark", "import_corpus", "import_predictions", "judge", "report", "retrieve", "verify",
+    "import_benchmark", "import_corpus", "import_predictions", "judge", "report", "retrieve", "run_paper",
+    "verify",
 ]  # fmt: skip
 
 import_corpus = asynchronous(api.import_corpus)
@@ -27,6 +28,7 @@ check = asynchronous(api.check)
 check_leakage = asynchronous(api.check_leakage)
 compare = asynchronous(api.compare)
 report = asynchronous(api.report)
+run_paper = asynchronous(api.run_paper)
 ask_corpora = asynchronous(api.ask_corpora)
 import_benchmark = asynchronous(api.import_benchmark)
 export = asynchronous(api.export)

@@ -36,7 +36,7 @@ __all__ = [
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
     "import_benchmark", "import_corpus", "import_predictions", "judge", "load_plugin", "report", "retrieve",
-    "verify",
+    "run_paper", "verify",
 ]  # fmt: skip
 
 Names = str | Sequence[str]
@@ -885,6 +885,72 @@ def report(
         progress=progress or default_progress(),
     )
     return ReportFolder(made)
+
+
+@overload
+def run_paper(
+    paper: str,
+    benchmark: PathLike | Sequence[PathLike],
+    output: PathLike = ...,
+    *,
+    estimate: Literal[False] = ...,
+    **options: Any,
+) -> ReportFolder: ...
+@overload
+def run_paper(
+    paper: str,
+    benchmark: PathLike | Sequence[PathLike],
+    output: PathLike = ...,
+    *,
+    estimate: Literal[True],
+    **options: Any,
+) -> Estimate: ...
+@verb  # type: ignore[misc]  # options of an estimate are those of the work
+def run_paper(
+    paper: str,
+    benchmark: PathLike | Sequence[PathLike],
+    output: PathLike = "paper",
+    *,
+    model: Names = "embedded",
+    judge: str = "",
+    retrievers: Names = (),
+    corpus: PathLike | None = None,
+    encoder: str = "minilm",
+    limit: int | None = None,
+    seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+) -> ReportFolder | Estimate:
+    """Run a paper's protocol on a benchmark (R2MED: on several), and write one folder with one report.
+
+    `paper` is the name of a preset (`hoofbeat run --help` lists them). Where the run differs from the paper is said as
+    warnings and in the report. `judge` is the first model where none is named; `retrievers` take the place of the
+    preset's lines; `encoder` is BERTScore's.
+    """
+    from hoofbeat.models import Estimate
+    from hoofbeat.presets.paper_run import plan_paper
+
+    shown = progress or default_progress()
+    with _session(ledger, config, budget) as session:
+        planned = plan_paper(
+            paper,
+            _paths(benchmark),
+            session,
+            models=_names(model),
+            judge=judge,
+            retrievers=_names(retrievers),
+            corpus=_path(corpus),
+            encoder=encoder,
+            limit=limit,
+            seed=seed,
+        )
+        if estimate:
+            return sum(planned.estimates(progress=shown).values(), Estimate(max_money=0.0))
+        _warn([f"{each.what}: {each.paper}; here {each.here}" for each in planned.differences])
+        return ReportFolder(planned.write(folder_path(output), command=command_words(), progress=shown))
 
 
 @verb

@@ -1,8 +1,8 @@
 """One registry for everything that can be extended.
 
 An extension is one object in one file: a stage of a retriever line, a reader of files, a corpus filter, an aspect of
-judging, a scorer, a section of a report, an export format, a recipe or a domain pack. The file owns everything about
-it: its name, options, construction, prompts, models, cost and help. Hoofbeat looks for it
+judging, a scorer, a section of a report, an export format, a recipe, a preset or a domain pack. The file owns
+everything about it: its name, options, construction, prompts, models, cost and help. Hoofbeat looks for it
 
 - in the package of its kind (`hoofbeat.retrieval.stages` for stages), in a file that has the extension's name,
 - in a Python file that the user names: `--plugin my_stage.py`, or `plugins = ["my_stage.py"]` in `hoofbeat.toml`,

@@ -16,6 +16,7 @@ from hoofbeat.benchmarks.benchmark_import import ImportFormat
 from hoofbeat.benchmarks.export import ExportFormat
 from hoofbeat.cli import cli
 from hoofbeat.models import load_config
+from hoofbeat.presets.preset import Preset
 from hoofbeat.recipes.recipe import Recipe, find_recipe, parameters, read_settings
 from hoofbeat.registry import registry
 from hoofbeat.store import open_artefact
@@ -88,8 +89,10 @@ def test_the_page_of_published_benchmarks_runs_as_it_stands(tmp_path: Path) -> N
     first, again = (Benchmark.open(tmp_path / name) for name in ("bench", "again"))
     assert first.questions == again.questions
     assert first.editions() == ["free"]
-    formats = re.findall(r"^\| `(\w[\w-]*)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert formats == list(registry.names(ImportFormat))
+    parts = page.read_text(encoding="utf-8").split("\n## ")
+    rows = {part.splitlines()[0]: re.findall(r"^\| `(\w[\w-]*)` \|", part, re.MULTILINE) for part in parts}
+    assert rows["Formats"] == list(registry.names(ImportFormat))
+    assert rows["Run a paper's protocol"] == list(registry.names(Preset))
 
 
 def section(page: str, heading: str) -> str:

@@ -46,6 +46,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class BatchBackend:
     """Requests to and answers from one folder."""
 
+    lacks = frozenset({"likelihoods"})
+
     def __init__(
         self,
         folder: Path,

@@ -89,6 +89,7 @@ class HttpBackend:
         self._dialect = dialect
         self._session: aiohttp.ClientSession | None = None
         self._scoring = ""
+        self.lacks = frozenset({"likelihoods"} if dialect.openai else ())  # OpenAI echoes no prompt
 
     def _key(self) -> str:
         return os.environ.get(self._key_variable, "") if self._key_variable else ""
@@ -206,6 +207,7 @@ class EmbeddedBackend(HttpBackend):
             max_in_flight=1,
             dialect=dialect,
         )
+        self.lacks = frozenset({"images"})  # no embedded weights read them
 
     def _key(self) -> str:
         return self._server.api_key

@@ -147,6 +147,11 @@ class Model:
         return self.backend.identity
 
     @property
+    def lacks(self) -> frozenset[str]:
+        """What the model is known not to give or take (`images`, `likelihoods`); others show it when they are asked."""
+        return getattr(self.backend, "lacks", frozenset())
+
+    @property
     def cost(self) -> Cost:
         """What the calls used so far cost, made now or taken from the ledger; the same in whatever order they came."""
         usage = Usage(tokens_in=self._tokens_in, tokens_out=self._tokens_out)

@@ -1,0 +1,207 @@
+"""Run a paper's protocol: plan its steps, say where they differ from the paper, estimate or do them, write one report.
+
+The output folder holds a folder for each step, `protocol` with the differences, and `report`. The differences that are
+known beforehand are told before anything is spent. What shows only in the answers (an endpoint without
+log-probabilities, documents that did not fit the window) is added before the report is written.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.models import Estimate
+from hoofbeat.models.model_loading import Session
+from hoofbeat.presets.preset import EMBEDDED_ENCODER, PaperInputs, Preset
+from hoofbeat.presets.protocol_steps import ProtocolStep, StepTools
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Answer
+from hoofbeat.registry import registry
+from hoofbeat.reports.report_build import build_report
+from hoofbeat.reports.section import ReportOptions
+from hoofbeat.reports.sections.protocol_section import KIND, PaperDifference, write_differences
+from hoofbeat.reports.tables import count_of
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.tables import read_jsonl
+
+PROTOCOL = "protocol"
+REPORT = "report"
+_RANKED = re.compile(r"tables/[\w-]+-(?:leaderboard(?:-\d+)?|measured)\.csv")
+
+
+class PaperRun(Struct, frozen=True, kw_only=True):
+    """A protocol that is planned and checked; `differences` are those that are known before it is run."""
+
+    preset: Preset
+    inputs: PaperInputs
+    steps: tuple[ProtocolStep, ...]
+    differences: tuple[PaperDifference, ...]
+
+    def estimates(self, *, progress: Progress = SILENT) -> dict[str, Estimate]:
+        """What each part of each step would spend at most."""
+        tools = StepTools(session=self.inputs.session, output=Path(), progress=progress)
+        return {name: each for step in self.steps for name, each in step.estimates(tools).items()}
+
+    def write(self, output: Path, *, command: Sequence[str] = (), progress: Progress = SILENT) -> Artefact:
+        """Do every step, then write the report; what an earlier run left in the folder is replaced."""
+        self._tidy(output)
+        self._write_protocol(output, self.differences, command)
+        tools = StepTools(session=self.inputs.session, output=output, command=tuple(command), progress=progress)
+        made = [artefact for step in self.steps for artefact in step.write(tools)]
+        found = [*self.differences, *(each for artefact in made for each in observed_differences(artefact))]
+        protocol = self._write_protocol(output, found, command)
+        shown = [path for path in self.inputs.paths if (path / "manifest.json").is_file()]
+        preset = self.preset
+        return build_report(
+            [protocol.path, *shown, *(artefact.path for artefact in made)],
+            output / REPORT,
+            title=f"{preset.title}, run by Hoofbeat",
+            options=ReportOptions(
+                published=(preset.published,) if preset.published else (), draws=preset.draws, size=preset.size
+            ),
+            command=command,
+            progress=progress,
+        )
+
+    def _write_protocol(self, output: Path, differences: Sequence[PaperDifference], command: Sequence[str]) -> Artefact:
+        preset = self.preset
+        with create(output / PROTOCOL, replace_kind=KIND) as draft:
+            write_differences(draft.path, list(differences))
+            draft.finish(
+                Manifest(
+                    kind=KIND,
+                    title=f"the protocol of {preset.title}",
+                    command=list(command),
+                    settings={
+                        "paper": preset.name,
+                        "title": preset.title,
+                        "protocol": preset.protocol,
+                        "folders": [step.folder for step in self.steps],
+                        "limit": self.inputs.limit,
+                    },
+                    seeds={PROTOCOL: self.inputs.seed},
+                    counts=Counts(kept=len(self.steps)),
+                )
+            )
+        return open_artefact(output / PROTOCOL, KIND)
+
+    def _tidy(self, output: Path) -> None:
+        """Remove the steps of an earlier protocol that this one does not have; refuse a folder of anything else."""
+        if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+            return
+        if not (output / PROTOCOL / "manifest.json").is_file():
+            raise OutputError(
+                "something is in this folder that is not an earlier run of a paper's protocol",
+                where=str(output),
+                fix="choose another folder with -o",
+            )
+        before = open_artefact(output / PROTOCOL, KIND).manifest.settings.get("folders")
+        now = {step.folder for step in self.steps}
+        for name in before if isinstance(before, list) else ():
+            folder = output / Path(str(name)).name
+            if folder.name not in now and any((folder / file).is_file() for file in ("manifest.json", "lines.tsv")):
+                shutil.rmtree(folder)
+
+
+def plan_paper(
+    paper: str,
+    paths: Sequence[Path],
+    session: Session,
+    *,
+    models: Sequence[str] = ("embedded",),
+    judge: str = "",
+    retrievers: Sequence[str] = (),
+    corpus: Path | None = None,
+    encoder: str = EMBEDDED_ENCODER,
+    limit: int | None = None,
+    seed: int = 0,
+) -> PaperRun:
+    """Plan a paper's protocol for a benchmark; a benchmark that it can't be run on is refused.
+
+    `judge` is the first of the models where none is named; `retrievers` and `encoder` take the place of the preset's.
+    """
+    preset = registry.get(Preset, paper)
+    if not paths:
+        raise UsageError(
+            f"{preset.title} needs a benchmark", fix="name the folder that hoofbeat benchmark import wrote"
+        )
+    inputs = PaperInputs(
+        paths=tuple(paths),
+        session=session,
+        models=tuple(dict.fromkeys(models)),
+        judge=judge or models[0].partition("[")[0],
+        retrievers=tuple(retrievers),
+        corpus=corpus,
+        encoder=encoder,
+        limit=limit,
+        seed=seed,
+    )
+    plan = preset.plan(inputs)
+    return PaperRun(
+        preset=preset,
+        inputs=inputs,
+        steps=plan.steps,
+        differences=(*preset.differences(inputs), *plan.differences),
+    )
+
+
+def observed_differences(artefact: Artefact) -> list[PaperDifference]:
+    """What only the answers of a run show: systems that could not be asked, and documents that were not shown."""
+    if artefact.manifest.kind != "run":
+        return []
+    planned: Counter[tuple[str, str]] = Counter()
+    failed: dict[tuple[str, str], Counter[str]] = {}
+    dropped: Counter[tuple[str, str]] = Counter()
+    for answer in read_jsonl(artefact.file("answers.jsonl"), Answer):
+        system = answer.model, answer.condition
+        planned[system] += 1
+        dropped[system] += bool(answer.dropped)
+        if answer.failure is not None:
+            why = f"{answer.failure.kind}: {answer.failure.message}"
+            failed.setdefault(system, Counter())[why] += 1
+    found = []
+    for (model, condition), count in planned.items():
+        name, reasons = f"{model} · {condition}", failed.get((model, condition), Counter())
+        if reasons.total() == count:
+            why = reasons.most_common(1)[0][0]
+            found.append(
+                PaperDifference("not answered", condition, f"{name}: all {count_of(count, 'call')} failed ({why})")
+            )
+        elif dropped[model, condition]:
+            some = f"{dropped[model, condition]:,} of {count_of(count, 'answer')}"
+            found.append(
+                PaperDifference("window", "whole documents", f"{name}: {some} without a document that did not fit")
+            )
+    return found
+
+
+def plain_findings(report: Artefact) -> list[str]:
+    """What a report found, in plain words: for each condition the systems, best first; else its key figures."""
+    lines: dict[str, list[tuple[float, str]]] = {}
+    for name in sorted(filter(_RANKED.fullmatch, report.manifest.files), key=lambda name: Path(name).stem):
+        with report.file(name).open(encoding="utf-8", newline="") as stream:
+            for row in csv.DictReader(stream):
+                column = next((key for key in row if key.startswith(("accuracy", "mean"))), "")
+                if row.get(column):
+                    measure = row.get("score", "accuracy")
+                    lines.setdefault(f"{row['condition']}, {measure}", []).append(_told(row, column))
+    found = [
+        f"{name}: {'; '.join(told for _, told in sorted(rows, key=lambda row: -row[0]))}"
+        for name, rows in lines.items()
+    ]
+    return found or [f"{label}: {figure}" for label, figure in report.manifest.metrics.items()]
+
+
+def _told(row: dict[str, str], column: str) -> tuple[float, str]:
+    """The value of a row, and the row in words."""
+    value, low, high = float(row[column]), row.get(f"{column} low"), row.get(f"{column} high")
+    spread = f" ({float(low):.1%} to {float(high):.1%})" if low and high else ""
+    unscored = f", {row['unscored']} unscored" if row["unscored"] != "0" else ""
+    return value, f"{row['model']} {value:.1%}{spread}{unscored}"
