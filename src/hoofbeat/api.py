@@ -432,6 +432,8 @@ def judge(
     probe_size: int = ...,
     encoder: str = ...,
     idf: bool = ...,
+    layer: str = ...,
+    baseline: PathLike | None = ...,
     humans: Sequence[PathLike] = ...,
     aspect: str = ...,
     annotator: str = ...,
@@ -462,6 +464,8 @@ def judge(
     probe_size: int = 50,
     encoder: str = "minilm",
     idf: bool = False,
+    layer: str = "auto",
+    baseline: PathLike | None = None,
     humans: Sequence[PathLike] = (),
     aspect: str = "equivalence",
     annotator: str = "",
@@ -476,6 +480,7 @@ def judge(
 
     `judge` is the model that judges; of several the majority decides. `by` are aspects and scorers; without it,
     `choice` for answers that choose an option and `equivalence` for the others. `humans` are files of people's labels.
+    `encoder`, `idf`, `layer` and `baseline` are BERTScore's.
     A model is loaded only for what asks one.
     """
     from hoofbeat.judging import AnswerFolder, JudgmentFolder
@@ -494,6 +499,8 @@ def judge(
             probe_size=probe_size,
             encoder=encoder,
             idf=idf,
+            layer=layer,
+            baseline=folder_path(baseline) if baseline is not None else None,
             humans=[folder_path(each) for each in humans],
             aspect=aspect,
             annotator=annotator,

@@ -203,6 +203,9 @@ def test_one_scorer_and_real_numbers() -> None:
         score_means(two, "rouge-l")
     (row,) = score_means(two, "rouge-l", judge="other")
     assert row.mean == 0.6
+    apart = [scores([0.5, 0.5])[0], scores([0.6, 0.6], judge="other")[1]]
+    with pytest.raises(InputError, match="two scorers, and their values can't be averaged"):
+        score_means(apart, "rouge-l")
     with pytest.raises(InputError, match="not a number"):
         score_means(scores([float("nan")]), "rouge-l")
     assert score_means(two, "bertscore") == []

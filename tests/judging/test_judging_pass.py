@@ -224,7 +224,7 @@ def test_bertscore_takes_the_encoder_named(tmp_path: Path) -> None:
     ])  # fmt: skip
     judged = judged_by(folder, tmp_path / "judged", aspects=("bertscore",), encoder=Compass, idf=True)
     assert [each.score for each in judged.judgments if each.aspect == "bertscore"] == [0.0, 1.0]
-    assert "compass; last layer; idf of the gold answers; no rescaling" in judged.judgments[0].judge
+    assert "compass; layer last; idf of the gold answers; not rescaled" in judged.judgments[0].judge
     assert judged.artefact.manifest.settings["idf"] is True
 
 

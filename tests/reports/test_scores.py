@@ -260,6 +260,23 @@ def test_measured_scores_count_failures_as_zero(asked: list[Question], tmp_path:
     assert float(row["mean of the scored"]) == pytest.approx(0.8)
 
 
+def test_scores_of_different_encoders_are_kept_apart(asked: list[Question], tmp_path: Path) -> None:
+    one, judgments = scored.free(asked, "m", "closed", pattern(40, right=30))
+    two, others = scored.free(asked, "n", "closed", pattern(40, right=30))
+    more = [replace(each, aspect="bertscore", label="", judge="bertscore: a; layer 2", score=0.8) for each in judgments]
+    more += [replace(each, aspect="bertscore", label="", judge="bertscore: b; layer 9", score=0.4) for each in others]
+    mixed = scored.judged(tmp_path / "judged", asked, [*one, *two], [*judgments, *others, *more])
+    report = build(tmp_path / "report", mixed)
+    rows = rows_of(report, "judgments-1-measured")
+    assert [(row["score"], row["scorer"], row["model"], float(row["mean, 95% bootstrap"])) for row in rows] == [
+        ("bertscore, scorer 1", "bertscore: a; layer 2", "m", 0.8),
+        ("bertscore, scorer 2", "bertscore: b; layer 9", "n", 0.4),
+    ]
+    told = words(parsed(report.file("report.html").read_text("utf-8")))
+    assert "Values of different scorers can't be compared" in told
+    assert "bertscore, scorer 2: bertscore: b; layer 9" in told
+
+
 def test_failure_modes_count_second_labels_apart(asked: list[Question], tmp_path: Path) -> None:
     answers, judgments = scored.free(asked, "m", "oracle", pattern(40, right=30))
     labels = ["grounding"] * 4 + ["objective"] * 5

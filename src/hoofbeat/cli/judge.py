@@ -48,6 +48,10 @@ class _JudgeCommand(click.Command):
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what is drawn.")
 @click.option("--encoder", default="minilm", show_default=True, help="Encoder of scorers that use one (bertscore).")
 @click.option("--idf", is_flag=True, help="Weigh bertscore's tokens by how rare they are in the gold answers.")
+@click.option("--layer", default="auto", show_default=True,
+              help="Layer that bertscore compares: a number, last, or auto (as bert_score chooses).")  # fmt: skip
+@click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False),
+              help="Rescale bertscore by this file of bert_score's (LAYER,P,R,F).")  # fmt: skip
 @click.option(
     "--human", "humans", multiple=True, type=click.Path(path_type=Path),
     help="Take in people's labels from this CSV or JSONL file; several may be given. Without --by nothing is judged.",

@@ -328,7 +328,12 @@ def scores_by_system(
                 fix="name one scorer, or remove the repeated score",
             )
         mine[key] = _score(judgment)
-        judges.setdefault(system, judgment.judge)
+        if (first := judges.setdefault(system, judgment.judge)) != judgment.judge:
+            raise InputError(
+                f"the {aspect} of {system[0]} ({system[1]}) was measured by two scorers, and their values can't be "
+                f"averaged: {first}, and {judgment.judge}",
+                fix="name one of them as the judge",
+            )
     for answer in answers:
         system = (answer.model, answer.condition)
         reason = f"answer:{answer.failure.kind}" if answer.failure else "unjudged"

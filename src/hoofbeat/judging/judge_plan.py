@@ -262,6 +262,8 @@ def plan_judging(
     seed: int = 0,
     encoder: str = "minilm",
     idf: bool = False,
+    layer: str = "auto",
+    baseline: Path | None = None,
     humans: Sequence[Path] = (),
     aspect: str = EQUIVALENCE.name,
     annotator: str = "",
@@ -280,13 +282,16 @@ def plan_judging(
         conditions=tuple(conditions),
         encoder=lambda: load_encoder(encoder, model=session.model),
         idf=idf,
+        layer=layer,
+        baseline=baseline,
         probes=tuple(probes),
         probe_size=probe_size,
         seed=seed,
         humans=people.judgments,
         files=people.files,
     )
-    return JudgePlan(folder=folder, job=job, inputs=people.inputs, notes=(*people.notes, *_notes(folder, job)))
+    inputs = (*people.inputs, *((file_reference(baseline, "baseline"),) if baseline else ()))
+    return JudgePlan(folder=folder, job=job, inputs=inputs, notes=(*people.notes, *_notes(folder, job)))
 
 
 def _aspects(folder: AnswerFolder, by: Sequence[str], probes: Sequence[str], *, labelled: bool) -> tuple[str, ...]:

@@ -136,6 +136,8 @@ class JudgingJob(Struct, frozen=True, kw_only=True):
     conditions: tuple[str, ...] = ()
     encoder: Callable[[], Encoder] = load_encoder
     idf: bool = False
+    layer: str = "auto"
+    baseline: Path | None = None
     probes: tuple[str, ...] = ()
     probe_size: int = 50
     seed: int = 0
@@ -187,7 +189,14 @@ class JudgingPass:
     @property
     def scoring(self) -> ScoringContext:
         """What scorers use."""
-        return ScoringContext(questions=self.folder.questions, encoder=self.job.encoder, idf=self.job.idf)
+        job = self.job
+        return ScoringContext(
+            questions=self.folder.questions,
+            encoder=job.encoder,
+            idf=job.idf,
+            layer=job.layer,
+            baseline=job.baseline,
+        )
 
     # Without a call
 

@@ -7,6 +7,7 @@ answer, and a wrong number changes one word.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
@@ -33,12 +34,14 @@ def _default_encoder() -> Encoder:
 class ScoringContext(Struct, frozen=True, kw_only=True):
     """What a scorer may use: the questions, and an encoder that is loaded when it is asked for.
 
-    `idf` says whether words count by how rare they are among the gold answers.
+    `idf` says whether words count by how rare they are among the gold answers; `layer` and `baseline` are BERTScore's.
     """
 
     questions: Mapping[str, Question]
     encoder: Callable[[], Encoder] = _default_encoder
     idf: bool = False
+    layer: str = "auto"
+    baseline: Path | None = None
 
 
 class Scorer(Criterion, frozen=True, kw_only=True):

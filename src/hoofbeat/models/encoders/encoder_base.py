@@ -63,10 +63,11 @@ class EncoderSpec(NamedTuple):
 
 
 class TokenStates(NamedTuple):
-    """The tokens of a text, without the model's own marks, and the state of each (one row per token)."""
+    """The tokens of a text, the state of each (one row per token), and which are the model's own marks ([CLS], …)."""
 
     tokens: tuple[str, ...]
     states: Vectors
+    marks: tuple[bool, ...]
 
 
 class Encoder(Protocol):

@@ -31,6 +31,7 @@ _POOLINGS: dict[str, Pooling] = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _SHIFTED = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their positions are counted from behind the padding's id
+_SPACED = ("roberta", "gpt2")
 _NOTHING_SAID = EncoderSpec("")
 _STEPS = ("Transformer", "Pooling", "Normalize", "StaticEmbedding")
 
@@ -102,6 +103,7 @@ def folder_encoder(folder: Path, said: EncoderSpec = _NOTHING_SAID, *, threads: 
             pooling=cast("Pooling", _agreed("pooling", own, said.pooling, folder) or "mean"),
             similarity=similarity,
             lower=sentences.do_lower_case,
+            spaced=(_read(root / "config.json", _Model) or _Model()).model_type in _SPACED,
             threads=threads,
         )
         if not (own or said.pooling or encoder.pools):

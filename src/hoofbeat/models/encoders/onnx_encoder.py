@@ -21,6 +21,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.models import weight_files
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.models.encoders.encoder_base import EncoderBase, TokenStates, Vectors, compared_vector
+from hoofbeat.models.encoders.onnx_layers import with_layers
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.text import encodable
 
@@ -71,7 +72,9 @@ class TokenisedEncoder(EncoderBase):
 class OnnxEncoder(TokenisedEncoder):
     """A transformer encoder: the states of a text's tokens, pooled to one vector.
 
-    With `similarity="dot"` a vector keeps its length. `pools` says whether the model itself gives one vector.
+    With `similarity="dot"` a vector keeps its length. `pools` says whether the model itself gives one vector. `spaced`
+    puts a space before texts whose token states are asked for, as the reference implementation of BERTScore does for
+    RoBERTa: its first word is then the token it would be inside a text.
     """
 
     def __init__(
@@ -85,9 +88,10 @@ class OnnxEncoder(TokenisedEncoder):
         pooling: Pooling = "mean",
         similarity: str = "cosine",
         lower: bool = False,
+        spaced: bool = False,
         threads: int | None = None,
     ) -> None:
-        import onnxruntime  # noqa: PLC0415 (takes a second to import)
+        from onnxruntime import __version__ as version  # noqa: PLC0415 (takes a second to import)
 
         self.name = name
         self.threads = threads or default_threads()
@@ -95,19 +99,15 @@ class OnnxEncoder(TokenisedEncoder):
         self._pooling = pooling
         self._similarity = similarity
         self._lower = lower
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        try:
-            self._session: Any = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        except Exception as err:  # the runtime's own exceptions share no base
-            raise InputError(f"the model can't be loaded: {err}", where=str(model), fix="check the ONNX file") from err
+        self._spaced = spaced
+        self._model = model
+        self._session: Any = _load_session(str(model), model)
+        self._layers: tuple[Any, tuple[str, ...]] | None = None
         self._inputs = _known_inputs(self._session, model)
         self._output, self.pools = _output(self._session, model)
         self.dimension = len(self._vector("dimension"))
         lowered = (";lower" if lower else "") + (";similarity=dot" if similarity == "dot" else "")
-        runtime = f"onnxruntime={onnxruntime.__version__}"
+        runtime = f"onnxruntime={version}"
         self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling={pooling}{lowered};{runtime}"
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
@@ -117,9 +117,17 @@ class OnnxEncoder(TokenisedEncoder):
             vectors[row] = vector
         return vectors
 
-    def token_states(self, texts: Sequence[str], progress: Progress = SILENT) -> list[TokenStates]:
-        """The last state of every token of each text, for measures that compare token by token."""
-        return self._map(self._text_states, texts, progress)
+    def layer_count(self) -> int:
+        """How many layers the model has; an `InputError` where its graph does not show them."""
+        return len(self._inner()[1])
+
+    def token_states(
+        self, texts: Sequence[str], progress: Progress = SILENT, *, layer: int | None = None
+    ) -> list[TokenStates]:
+        """The state of every token of each text after a layer (counted from 1), else after the last."""
+        if layer is not None and not 1 <= layer <= self.layer_count():
+            raise InputError(f"{self.name} has the layers 1 to {self.layer_count()}, and no layer {layer}")
+        return self._map(lambda text: self._text_states(text, layer), texts, progress)
 
     def _map(self, work: Callable[[str], _Result], texts: Sequence[str], progress: Progress) -> list[_Result]:
         done: list[_Result] = []
@@ -130,7 +138,22 @@ class OnnxEncoder(TokenisedEncoder):
                     task.advance()
         return done
 
-    def _run(self, text: str) -> tuple[Any, NDArray[np.float32]]:
+    def _inner(self) -> tuple[Any, tuple[str, ...]]:
+        """The model with all its layers given out, and their names; checked against the model itself, once."""
+        if self._layers is None:
+            graph = with_layers(self._model, [each.name for each in self._session.get_outputs()])
+            self._layers = _load_session(graph.model, self._model), graph.tensors
+            last, states = (self._run("dimension", layer)[1] for layer in (len(graph.tensors), None))
+            if last.shape != states.shape or not np.allclose(last, states, atol=1e-4):
+                self._layers = None
+                raise InputError(
+                    "the last layer that was found in the model's graph is not what the model gives out",
+                    where=str(self._model),
+                    fix="export it with output_hidden_states, or use its last layer: --layer last",
+                )
+        return self._layers
+
+    def _run(self, text: str, layer: int | None = None) -> tuple[Any, NDArray[np.float32]]:
         encoding = self._tokens.cut.encode(encodable(text.lower() if self._lower else text))
         ids = np.asarray([encoding.ids], np.int64)
         if not ids.size:
@@ -141,10 +164,12 @@ class OnnxEncoder(TokenisedEncoder):
             "token_type_ids": np.zeros_like(ids),
             "position_ids": np.arange(ids.shape[1])[None],
         }
-        output: NDArray[np.float32] = self._session.run([self._output], {name: filled[name] for name in self._inputs})[
-            0
-        ]
-        return encoding, output[0]
+        session, output = self._session, self._output
+        if layer is not None:
+            session, names = self._inner()
+            output = names[layer - 1]
+        states: NDArray[np.float32] = session.run([output], {name: filled[name] for name in self._inputs})[0]
+        return encoding, states[0]
 
     def _vector(self, text: str) -> Vectors:
         _, states = self._run(text)
@@ -152,12 +177,11 @@ class OnnxEncoder(TokenisedEncoder):
             return np.zeros(self.dimension, np.float32)
         return compared_vector(_pool(states, self._pooling), self.name, self._similarity)
 
-    def _text_states(self, text: str) -> TokenStates:
-        encoding, states = self._run(text)
+    def _text_states(self, text: str, layer: int | None) -> TokenStates:
+        encoding, states = self._run(f"{' ' if self._spaced else ''}{text.strip()}", layer)
         if states.ndim != 2:
             raise InputError(f"the model of {self.name} gives no states of tokens", fix="use another ONNX export")
-        kept = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
-        return TokenStates(tuple(encoding.tokens[place] for place in kept), states[kept])
+        return TokenStates(tuple(encoding.tokens), states, tuple(map(bool, encoding.special_tokens_mask)))
 
 
 class MiniLM(OnnxEncoder):
@@ -177,6 +201,22 @@ class MiniLM(OnnxEncoder):
             max_tokens=256,
             threads=threads,
         )
+
+
+def _load_session(model: str | bytes, path: Path) -> Any:
+    """A session on one thread; weights beside the model are found there also where the model comes as bytes."""
+    import onnxruntime  # noqa: PLC0415 (takes a second to import)
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if isinstance(model, bytes):
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as err:  # the runtime's own exceptions share no base
+        raise InputError(f"the model can't be loaded: {err}", where=str(path), fix="check the ONNX file") from err
 
 
 def _known_inputs(session: Any, path: Path) -> dict[str, type[np.signedinteger[Any]]]:

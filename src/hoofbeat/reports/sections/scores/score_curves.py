@@ -19,7 +19,7 @@ from hoofbeat.judging.catalogue import criterion
 from hoofbeat.registry import registry
 from hoofbeat.reports.charts import Curve, curves, interval_bar, interval_dots
 from hoofbeat.reports.charts.svg import SERIES
-from hoofbeat.reports.model import Block, Details, Heading
+from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
     SENSITIVITY_NOTE,
@@ -60,10 +60,11 @@ def cumulative_section(group: OutcomeSet) -> ScoreBlocks:
     ours: list[OwnFigure] = []
     ends: dict[str, dict[SystemKey, _Point]] = {"accuracy": _accuracy_ends(group)}
     found = {"accuracy": information_curves(group.outcomes, clusters=group.clusters)}
-    for aspect in (each.name for each in registry.all(Scorer) if each.by_part):
-        if any(each.aspect == aspect for each in group.judgments):
-            found[aspect] = retained_scores(group.judgments, aspect, clusters=group.clusters)
-            ends[aspect] = _score_ends(group, aspect)
+    drawn = {each.name for each in registry.all(Scorer) if each.by_part}
+    for name, (aspect, judge) in _measures(group).items():
+        if aspect in drawn:
+            found[name] = retained_scores(group.judgments, aspect, judge=judge, clusters=group.clusters)
+            ends[name] = _score_ends(group, aspect, judge)
     for measure, table in found.items():
         kept = [line for row in table if len((line := _line(row, ends[measure])).points) > 1]
         if not kept:
@@ -102,7 +103,7 @@ def _accuracy_ends(group: OutcomeSet) -> dict[SystemKey, _Point]:
     }
 
 
-def _score_ends(group: OutcomeSet, aspect: str) -> dict[SystemKey, _Point]:
+def _score_ends(group: OutcomeSet, aspect: str, judge: str | None) -> dict[SystemKey, _Point]:
     return {
         (row.model, row.condition): _Point(
             fraction=1.0,
@@ -113,7 +114,7 @@ def _score_ends(group: OutcomeSet, aspect: str) -> dict[SystemKey, _Point]:
             interval=row.interval,
             sensitivity=row.sensitivity,
         )
-        for row in score_means(group.judgments, aspect, clusters=group.clusters)
+        for row in score_means(group.judgments, aspect, judge=judge, clusters=group.clusters)
     }
 
 
@@ -351,32 +352,66 @@ def _max_score(aspect: str) -> float:
     return known.scale[1] if known else 1.0
 
 
+def _measures(group: OutcomeSet) -> dict[str, tuple[str, str | None]]:
+    """What was measured: an aspect, or an aspect by one of its scorers where several measured it.
+
+    BERTScore by two encoders is two measures, whatever their names: the values of one say nothing about the other's.
+    """
+    scorers: dict[str, dict[str, None]] = {}
+    for each in group.judgments:
+        if each.score is not None and not each.passage and not each.judge.startswith(HUMAN):
+            scorers.setdefault(each.aspect, {})[each.judge] = None
+    found: dict[str, tuple[str, str | None]] = {}
+    for aspect, judges in scorers.items():
+        if len(judges) == 1:
+            found[aspect] = (aspect, None)
+        else:
+            found |= {f"{aspect}, scorer {number}": (aspect, judge) for number, judge in enumerate(judges, start=1)}
+    return found
+
+
+def _mixed(measures: dict[str, tuple[str, str | None]]) -> list[Block]:
+    """The scorers of aspects that several measured, by their names in tables and figures."""
+    told = [f"{name}: {judge}" for name, (_, judge) in measures.items() if judge is not None]
+    if not told:
+        return []
+    why = "These scores were measured by several scorers (encoder, layer or rescaling differ). Values of different "
+    return [Notice(f"{why}scorers can't be compared, so each has its own panel, curve and rows. {'; '.join(told)}.")]
+
+
 def measured_section(group: OutcomeSet, *, draws: int, size: int) -> ScoreBlocks:
     """Scores that measure instead of labelling: BERTScore, ROUGE-L, edit distance, exact and fuzzy match."""
-    aspects = list(
-        dict.fromkeys(each.aspect for each in group.judgments if each.score is not None and not each.passage)
-    )
-    if not aspects:
+    measures = _measures(group)
+    if not measures:
         return ScoreBlocks()
     mine = [each for each in group.judgments if not each.passage and not each.judge.startswith(HUMAN)]
     found = {
-        aspect: score_means(mine, aspect, max_score=_max_score(aspect), clusters=group.clusters, draws=draws, size=size)
-        for aspect in aspects
+        name: score_means(
+            mine,
+            aspect,
+            judge=judge,
+            max_score=_max_score(aspect),
+            clusters=group.clusters,
+            draws=draws,
+            size=size,
+        )
+        for name, (aspect, judge) in measures.items()
     }
     order = [system for system in group.tallies if any(_row(table, system) for table in found.values())]
     ours = tuple(
         OwnFigure(
-            measure=row.aspect,
+            measure=name,
             model=row.model,
             condition=row.condition,
             value=triple(row.mean, row.interval),
             n=row.n,
             unscored=missing(row.unscored),
         )
-        for table in found.values()
+        for name, table in found.items()
         for row in table
     )
-    blocks: list[Block] = [Heading("Measured scores", f"{group.prefix}-measured", 3), _dots(group, found, order)]
+    heading = Heading("Measured scores", f"{group.prefix}-measured", 3)
+    blocks: list[Block] = [heading, *_mixed(measures), _dots(group, found, order)]
     blocks.append(folded(_table(group, found, order, draws, size), 30))
     return ScoreBlocks(blocks=tuple(blocks), ours=ours)
 
@@ -432,7 +467,7 @@ def _table(
                     row.sensitivity,
                 )
             )
-    best = "1" if {_max_score(aspect) for aspect in found} == {1.0} else "the maximum"
+    best = "1" if {_max_score(row.aspect) for table in found.values() for row in table} == {1.0} else "the maximum"
     return Table(
         name=f"{group.prefix}-measured",
         caption="Measured scores of each system",
