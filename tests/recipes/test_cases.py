@@ -10,7 +10,6 @@ import pytest
 from hoofbeat.corpus.terms import Match
 from hoofbeat.corpus.vocabulary import Vocabulary, load_vocabulary
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.cases.redaction import without_pointers
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.pools.diagnosis_groups import (
     choose_queries,
@@ -202,8 +201,3 @@ def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) 
                 assert item.id not in left
             seen.add(tuple(item.id for item in asking))
     assert len(seen) > 1
-
-
-def test_a_query_points_to_no_figure_and_no_reference() -> None:
-    told = "A 40-year-old man came with a dry cough (Fig. 1). Calcium was 2.9 mmol/L [3, 4] (see Table 2)."
-    assert without_pointers(told) == "A 40-year-old man came with a dry cough. Calcium was 2.9 mmol/L."

@@ -16,14 +16,12 @@ from itertools import pairwise, takewhile
 from hoofbeat.corpus.roles import case_spans
 from hoofbeat.corpus.terms import term_form
 from hoofbeat.recipes.cases.distraction import giving_away, telling_words
+from hoofbeat.recipes.cases.residue import without_call_outs
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.recipe_items import ItemRejection
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
 
-_POINTER = re.compile(
-    r"\s*[\[(]\s*(?:(?:see )?(?:fig|table|supplement)[^\])]*|\d+(?:\s*[,–-]\s*\d+)*)\s*[\])]", re.IGNORECASE
-)
 _YES_NO = re.compile(
     r"(?:should|shall|must|can|could|may|would|will|is|are|was|were|does|do|did|has|have|had)\b", re.IGNORECASE
 )
@@ -184,7 +182,7 @@ def fact_before(span: Span, when: str, step: str) -> str:
 
     Of one that tells the step it is what leads up to it; empty where that is too little, and for what came after.
     """
-    text = _POINTER.sub("", " ".join(span.quote.split()))
+    text = without_call_outs(" ".join(span.quote.split()))
     if when != "decisive":
         return text if when == "before" else ""
     clauses = re.split(r"(?<=[,;])\s", text)

@@ -26,7 +26,8 @@ from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.figures import figure_references
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.redaction import joint
-from hoofbeat.recipes.cases.stems import Spans, Wordings, sentences, spans_of, wordings_of
+from hoofbeat.recipes.cases.residue import without_call_outs
+from hoofbeat.recipes.cases.stems import Spans, Wordings, sentences, spans_with_call_outs, wordings_of
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check
@@ -387,7 +388,7 @@ def find_figures(name: str, *, min_pixels: int) -> RecipeStep:
         )
         content = {file: context.corpus.path.joinpath(file).read_bytes() for file in held}
         files, why = usable_figures(document, content, min_pixels=min_pixels)
-        placed = place_figures(document, spans_of(item), files)
+        placed = place_figures(document, spans_with_call_outs(item), files)
         if not placed:
             return item.put(no_image=why or "no figure belongs to the stem")
         return item.put(figures=msgspec.to_builtins(placed))
@@ -421,7 +422,9 @@ def image_version(name: str, *, min_words: int, min_match: float) -> RecipeStep:
         document = context.document(item.documents[0])
         placed = msgspec.convert(item["figures"], tuple[FigurePlacement, ...])
         quotes, wordings = item.get("describing", ()), wordings_of(item)
-        made = image_stem(document, spans_of(item), placed, quotes, min_match=min_match, wordings=wordings)
+        made = image_stem(document, spans_with_call_outs(item), placed, quotes, min_match=min_match, wordings=wordings)
+        seen = {number for each in placed for number in _NUMBER.findall(each.marker)}
+        made = msgspec.structs.replace(made, text=without_call_outs(made.text, seen))
         if len(made.text.split()) < min_words:
             return item.put(no_image="too little text is left beside the images")
         return item.put(image=msgspec.to_builtins(made))

@@ -189,16 +189,6 @@ def redact(document: Document, span: tuple[int, int], removed: Sequence[dict[str
     return Redaction(document=document, start=span[0], end=span[1]).without(*holes)
 
 
-@cache
-def _pointers() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{each})" for each in word_data("cases")["pointers"]), re.IGNORECASE)
-
-
-def without_pointers(text: str) -> str:
-    """A case without its pointers to figures, tables and references, as one runs on."""
-    return re.sub(r"[ \t]{2,}", " ", _pointers().sub("", text)).strip()
-
-
 def find_made(redaction: Redaction, mentions: Callable[[str], Places]) -> tuple[int, int] | None:
     """The first sentence that names the diagnosis as made, of this patient and now. `mentions` leaves out denied ones.
 

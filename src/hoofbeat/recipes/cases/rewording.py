@@ -14,7 +14,8 @@ from functools import cache
 from msgspec import Struct
 
 from hoofbeat.corpus.terms import content_forms, find_abbreviations, tokens
-from hoofbeat.recipes.cases.redaction import Redaction, without_pointers
+from hoofbeat.recipes.cases.redaction import Redaction
+from hoofbeat.recipes.cases.residue import is_table, without_pointers
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.guards.diagnosis_names import names_organism
 from hoofbeat.recipes.guards.leak_words import forms_of, is_disease
@@ -79,7 +80,12 @@ def wrong_rewording(case: Redaction, place: tuple[int, int], words: str) -> str:
 
 
 def lost_numbers(source: str, words: str, diagnosis: str) -> list[str]:
-    """Numbers of a sentence that its rewording lacks, but for those of the answer's name and of pointers to figures."""
+    """Numbers of a sentence that its rewording lacks, but for those of the answer's name and of pointers to figures.
+
+    A table loses those of its columns that run beyond the diagnosis; the second pass sees it before and after.
+    """
+    if is_table(source):
+        return []
     return [
         each for each in dict.fromkeys(numbers(without_pointers(source))) if new_numbers(each, f"{words} {diagnosis}")
     ]

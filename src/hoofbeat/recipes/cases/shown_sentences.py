@@ -13,7 +13,7 @@ rules take it out, and that is listed as well. Whatever else the model insists o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -30,6 +30,7 @@ from hoofbeat.recipes.cases.redaction import (
     redact,
     remove_mentions,
 )
+from hoofbeat.recipes.cases.residue import CALL_OUT, TABLE, call_outs, is_table, residue, without_call_outs
 from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, lost_numbers, wrong_rewording
 from hoofbeat.recipes.cases.stems import (
     captions,
@@ -61,6 +62,8 @@ _WHY = {
 _BY_RULE = "names the diagnosis (rule)"
 _BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
 _CAPTION, _LOST = "[caption] ", "a rewording loses a number"
+_RESIDUE = "residue of the printed report is shown"
+_NUMBER = re.compile(r"\d+")
 _MIN_LEFT = 4
 _MAX_STUBS = 3
 _SHOWN = 160
@@ -125,38 +128,42 @@ def take_case(name: str) -> RecipeStep:
     return check(name, judge)
 
 
-def choose_shown(name: str, *, min_words: int, min_match: float, negated: bool = True) -> RecipeStep:
+def choose_shown(
+    name: str, *, min_words: int, min_match: float, negated: bool = True, images: bool = False
+) -> RecipeStep:
     """Ask which sentences are shown, and leave the others out.
 
     `min_words` are left at least, `min_match` is how alike words to cut and source must be, `negated` says whether a
-    denied mention of the diagnosis is one.
+    denied mention of the diagnosis is one, `images` whether the examinee sees the images of the corpus.
     """
 
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
-        lines, notes, _ = _numbered(item, context)
+        lines, notes, _ = _numbered(item, context, images=images)
         known_as = "\n".join(item["synonyms"]) or "none"
         return {"diagnosis": item["diagnosis"], "synonyms": known_as, "notes": notes, "sentences": lines}
 
     def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
-        sentences = _numbered(item, context)[2]
+        sentences = _numbered(item, context, images=images)[2]
         named = NamedDiagnosis(item["diagnosis"], item["synonyms"], context.document(item.documents[0]), context)
         chosen = _Choice(shown(item, context), sentences, value, item["diagnosis"], min_match)
         leaks = [leak for leak in named.leaks(chosen.case.text) if negated or leak.kind != "negated"]
-        objections = [*chosen.objections, *_objections(chosen.case, leaks, min_words)]
+        left = _residue(chosen.case, _seen(chosen.case, context, images=images))
+        objections = [*chosen.objections, *_objections(chosen.case, leaks, min_words), *_told_residue(left)]
         if not objections:
             return _first(with_shown(item, chosen.case), name)
         reason, _ = objections[0]
         said = " ".join(say for _, say in objections)
         otherwise = _by_rule(item, chosen.case, named, leaks, min_words, negated=negated)
         if isinstance(otherwise, RecipeItem):
-            lost = [say for why, say in chosen.objections if why == _LOST]
-            otherwise = _first(flagged(otherwise, *lost) if lost else otherwise, name)
+            doubts = [say for why, say in chosen.objections if why == _LOST]
+            doubts += [f"{_RESIDUE}: {'; '.join(left)}"] if left else []
+            otherwise = _first(flagged(otherwise, *doubts) if doubts else otherwise, name)
         return AskAgain(reason=reason, details=said[:1000], say=said, otherwise=otherwise)
 
     return ask(name, PROMPT, values=values, read=read)
 
 
-def _numbered(item: RecipeItem, context: RecipeContext) -> tuple[str, str, list[tuple[int, int]]]:
+def _numbered(item: RecipeItem, context: RecipeContext, *, images: bool) -> tuple[str, str, list[tuple[int, int]]]:
     """The sentences of a case as numbered lines, notes on them, and their places; as many as the window holds."""
     case, prompt = shown(item, context), load_prompt(PROMPT)
     document = case.document
@@ -164,7 +171,7 @@ def _numbered(item: RecipeItem, context: RecipeContext) -> tuple[str, str, list[
     told = [place for piece in case.pieces() for place in sentence_spans(document.text, *piece)]
     offered = [place for place in _caption_sentences(case) if not named.leaks(document.text[slice(*place)])]
     places = sorted(place for place in (*told, *offered) if any(map(str.isalnum, document.text[slice(*place)])))
-    notes = _notes(document, places, named)
+    notes = _notes(document, places, named, offered, _seen(case, context, images=images))
     lines = "\n".join(
         f"{n}. {_CAPTION if place in offered else ''}{' '.join(document.text[slice(*place)].split())}"
         for n, place in enumerate(places, 1)
@@ -190,9 +197,15 @@ def _caption_sentences(case: Redaction) -> list[tuple[int, int]]:
     return [place for place in dict.fromkeys(found) if len(text[slice(*place)].split()) > _MIN_LEFT]
 
 
-def _notes(document: Document, places: Sequence[tuple[int, int]], named: NamedDiagnosis) -> str:
-    """What word lists find in the sentences: the answer, treatment, outcome."""
-    found: dict[str, list[str]] = {"the answer": [], "treatment": [], "outcome": []}
+def _notes(
+    document: Document,
+    places: Sequence[tuple[int, int]],
+    named: NamedDiagnosis,
+    offered: Sequence[tuple[int, int]],
+    seen: Collection[str],
+) -> str:
+    """What word lists find in the sentences: the answer, treatment, outcome, and residue but for captions."""
+    found: dict[str, list[str]] = {"the answer": [], "treatment": [], "outcome": [], "residue": []}
     for number, (start, end) in enumerate(places, 1):
         sentence = document.text[start:end]
         if leaks := named.leaks(sentence):
@@ -201,7 +214,63 @@ def _notes(document: Document, places: Sequence[tuple[int, int]], named: NamedDi
             found["treatment"].append(str(number))
         if tells_outcome(sentence):
             found["outcome"].append(str(number))
+        if (start, end) not in offered and (left := residue(sentence, seen)):
+            found["residue"].append(f"{number} ({'; '.join(left)})")
     return "\n".join(f"{what}: {', '.join(numbers) or 'none'}" for what, numbers in found.items())
+
+
+def held_images(document: Document, context: RecipeContext) -> dict[str, tuple[str, ...]]:
+    """The image files that the corpus holds, by the numbers of their figures."""
+    held: dict[str, tuple[str, ...]] = {}
+    for figure in document.figures:
+        files = tuple(file for file in figure.files if context.corpus.artefact.has(file))
+        held |= {number: (*held.get(number, ()), *files) for number in _NUMBER.findall(figure.label) if files}
+    return held
+
+
+def _seen(case: Redaction, context: RecipeContext, *, images: bool) -> frozenset[str]:
+    """What a case may point to, as the examinee sees it: numbers of figures, and tables where one is shown."""
+    tables = [TABLE] if is_table(case.text) else []
+    return frozenset((*tables, *(held_images(case.document, context) if images else ())))
+
+
+def _residue(case: Redaction, seen: Collection[str]) -> list[str]:
+    """What of a case as it is shown is residue that a rule may not take out."""
+    text = case.text
+    return list(dict.fromkeys(each for place in sentence_spans(text) for each in residue(text[slice(*place)], seen)))
+
+
+def _told_residue(left: Sequence[str]) -> list[tuple[str, str]]:
+    say = (
+        f"A word list finds residue of the printed report in what is shown: {'; '.join(left)}. Reword these sentences "
+    )
+    say += "without it and keep every finding, or hide those that tell nothing else; of a table show what was known "
+    return [(_RESIDUE, f"{say}before the diagnosis.")] if left else []
+
+
+def drop_call_outs(name: str, *, images: bool = False) -> RecipeStep:
+    """Cut the marks that point to figures, tables and references the examinee does not see; each is listed.
+
+    `images` says whether the examinee sees the images of the corpus. No fact goes with a mark, so no model is asked.
+    """
+
+    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
+        case = shown(item, context)
+        text, seen = case.document.text, _seen(case, context, images=images)
+        wordings = wordings_of(item)
+        holes = [
+            RedactedSpan(start + first, start + last, CALL_OUT)
+            for start, end in case.pieces()
+            if (start, end) not in wordings
+            for first, last in call_outs(text[start:end], seen)
+        ]
+        plain = case.without(*holes)
+        for each in case.removed:
+            if each.shown != (words := without_call_outs(each.shown, seen)):
+                plain = plain.reworded(each.start, each.end, words, each.why)
+        return with_shown(item, plain) if plain != case else item
+
+    return check(name, judge)
 
 
 class _Choice:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from hoofbeat.corpus.figures import figure_roles
 from hoofbeat.corpus.roles import CASE_ROLES, Role, case_spans, role_spans
 from hoofbeat.recipes.cases.redaction import joint
+from hoofbeat.recipes.cases.residue import CALL_OUT
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
@@ -243,6 +244,14 @@ def with_stem(item: RecipeItem, document: Document, spans: Spans) -> RecipeItem:
 def spans_of(item: RecipeItem) -> Spans:
     """The places of an item's stem."""
     return tuple((int(start), int(end)) for start, end in item["stem_spans"])
+
+
+def spans_with_call_outs(item: RecipeItem) -> Spans:
+    """The places of an item's stem as its source has it, with the marks that point to figures."""
+    spans = spans_of(item)
+    ends = {place for span in spans for place in span}
+    marks = [(int(each["start"]), int(each["end"])) for each in item.get("removed", ()) if each["why"] == CALL_OUT]
+    return joined([*spans, *(mark for mark in marks if not ends.isdisjoint(mark))], wordings_of(item))
 
 
 def take_stem(name: str) -> RecipeStep:

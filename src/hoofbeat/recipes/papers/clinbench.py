@@ -28,7 +28,7 @@ from hoofbeat.recipes.cases.differentials import (
 )
 from hoofbeat.recipes.cases.image_stems import account_for_images, describing_sentences, find_figures, image_version
 from hoofbeat.recipes.cases.rare_diseases import CATALOGUES, known_names, rare_track
-from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, take_case, with_shown
+from hoofbeat.recipes.cases.shown_sentences import choose_shown, drop_call_outs, no_leaks, shown, take_case, with_shown
 from hoofbeat.recipes.cases.stems import complete, long_enough, spans_of, stem_evidence
 from hoofbeat.recipes.cases.two_level_review import draw_sample, findings_step, review_tasks, revise
 from hoofbeat.recipes.context import RecipeContext, TableFile
@@ -111,6 +111,7 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
         name_diagnosis("final diagnosis", max_words=s.diagnosis_words, min_match=s.quote_match, shared=s.named_by),
         choose_shown("what is shown", min_words=s.stem_words, min_match=s.quote_match, negated=s.leak_negated),
         *cut_check("cuts checked", shown=shown, put=with_shown, answer="diagnosis", question=s.question),
+        drop_call_outs("call-outs"),
         long_enough("length", s.stem_words),
         no_leaks("leaks", min_match=s.leak_match, negated=s.leak_negated),
         *together(

@@ -22,7 +22,14 @@ from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, candidate_step, distractor_step
 from hoofbeat.recipes.cases.option_choice import Candidate, choose_options
 from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
-from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, with_shown
+from hoofbeat.recipes.cases.shown_sentences import (
+    choose_shown,
+    drop_call_outs,
+    held_images,
+    no_leaks,
+    shown,
+    with_shown,
+)
 from hoofbeat.recipes.cases.stems import captions, long_enough, several_patients
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step
@@ -83,8 +90,9 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
         sample("sample", s.sample),
         check("case presentation", _case),
         name_diagnosis("final diagnosis", max_words=s.max_diagnosis_words, min_match=s.quote_match),
-        choose_shown("first pass", min_words=s.min_words, min_match=s.quote_match),
+        choose_shown("first pass", min_words=s.min_words, min_match=s.quote_match, images=True),
         *cut_check("second pass", shown=shown, put=with_shown, answer="diagnosis", question=QUESTION),
+        drop_call_outs("call-outs", images=True),
         no_leaks("leaks"),
         long_enough("length", s.min_words),
         *_distractors(s),
@@ -215,9 +223,8 @@ def _question(item: RecipeItem, context: RecipeContext, *, options: bool) -> Que
 def _images(item: RecipeItem, context: RecipeContext) -> tuple[str, ...]:
     """The images of the figures that the case still refers to, where the corpus holds them."""
     numbers = {number for match in _FIGURE.finditer(item["stem"]) for number in re.findall(r"\d+", match[1])}
-    document = context.document(item.documents[0])
-    files = [f for each in document.figures if numbers & set(re.findall(r"\d+", each.label)) for f in each.files]
-    return tuple(file for file in dict.fromkeys(files) if context.corpus.artefact.has(file))
+    held = held_images(context.document(item.documents[0]), context)
+    return tuple(dict.fromkeys(file for number, files in held.items() if number in numbers for file in files))
 
 
 def _tasks(items: Sequence[RecipeItem], context: RecipeContext) -> list[ReviewTask]:

@@ -18,8 +18,7 @@ from hoofbeat.corpus.terms import content_forms
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.case_diagnosis import name_diagnosis, with_flags
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
-from hoofbeat.recipes.cases.redaction import without_pointers
-from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, take_case, with_shown
+from hoofbeat.recipes.cases.shown_sentences import choose_shown, drop_call_outs, no_leaks, shown, take_case, with_shown
 from hoofbeat.recipes.context import RecipeContext, fit_all
 from hoofbeat.recipes.corpus_steps import label_step
 from hoofbeat.recipes.guards.text_checks import sound
@@ -217,6 +216,7 @@ def _case_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
             if s.check_cuts
             else ()
         ),
+        drop_call_outs("call-outs"),
         no_leaks("leak check", min_match=s.leak_match, negated=s.leak_negated),
         check("query", _query),
         ask(
@@ -280,8 +280,8 @@ def _read_rules(item: RecipeItem, value: dict[str, Any], context: RecipeContext)
 
 
 def _query(item: RecipeItem, context: RecipeContext) -> Outcome:
-    """The presentation as a query, without pointers to figures and references; the diagnosis is its answer."""
-    query = without_pointers(str(item["stem"]))
+    """The presentation as a query; the diagnosis is its answer."""
+    query = str(item["stem"])
     if (words := len(query.split())) < context.settings.min_words:
         return ItemRejection(reason="too little of the case is told before its diagnosis", details=f"{words} words")
     return item.put(query=query, answer=item["diagnosis"])
