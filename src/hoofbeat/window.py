@@ -6,9 +6,11 @@ shown to every model with the same window. Bytes measure ideographs fairly (thre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from hoofbeat.records import Failure, Passage
 
@@ -24,7 +26,40 @@ TYPICAL_BYTES_PER_TOKEN = 4
 """The measured average, rounded down: what a call used where its endpoint does not count. Nothing is fitted by it."""
 
 DEFAULT_WINDOW = 8192
-"""Tokens, where neither the endpoint nor the configuration says."""
+"""Tokens, where neither the configuration nor what is known of the model nor the endpoint says."""
+
+WindowSource = Literal["configured", "known", "endpoint", "assumed"]
+_SOURCES: dict[WindowSource, str] = {
+    "configured": "as configured",
+    "known": "known for this model",
+    "endpoint": "told by the endpoint",
+    "assumed": "assumed",
+}
+
+
+class ContextWindow(Struct, frozen=True, kw_only=True):
+    """How many tokens a model reads and writes in one call, and how that is known."""
+
+    tokens: int
+    source: WindowSource
+
+    def __str__(self) -> str:
+        return f"{self.tokens:,} tokens, {_SOURCES[self.source]}"
+
+
+def windows_of(settings: Mapping[str, object]) -> dict[str, ContextWindow]:
+    """The windows that the settings of a manifest record, by the roles of the models."""
+    return msgspec.convert(settings.get("windows", {}), dict[str, ContextWindow])
+
+
+LIMITED_BY_WINDOW = "limited by window"
+"""The metric of an audit that counts answers for which a window decided what was shown."""
+
+ASSUMED_WINDOW = ContextWindow(tokens=DEFAULT_WINDOW, source="assumed")
+"""The window of a model of which nothing is known."""
+
+CUT = " (cut)"
+"""Stands behind the id of a passage of which only the beginning is shown."""
 
 _FENCE = 60  # bytes around a passage in a prompt, beside its heading
 _HEADING = 120  # no more of a heading is shown
@@ -98,7 +133,7 @@ def fit_passages(passages: Sequence[Passage], room: int) -> tuple[tuple[Passage,
         elif not kept and not dropped and room > max(_LEAST_CUT, _around(passage)):
             text = beginning(passage.text, room - _around(passage))
             kept.append(msgspec.structs.replace(passage, text=text, end=passage.start + len(text)))
-            dropped.append(f"{passage.id} (cut)")
+            dropped.append(passage.id + CUT)
         else:
             dropped.append(passage.id)
     return tuple(kept), tuple(dropped)

@@ -66,7 +66,7 @@ def replay(plan: AuditPlan, model: Model, ledger: Ledger) -> None:
             texts = asked_order(one.answer, two.answer)
             yield _entry(model, comparison_request(questions[name], *texts, plan.pack), said)
 
-    ledger.add_all(entries())
+    ledger.add_all(list(entries()))
 
 
 def _answer(item: PlannedSourceAnswer, plan: AuditPlan, model: Model, *, by_call: bool) -> Iterable[LedgerEntry]:

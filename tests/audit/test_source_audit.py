@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
@@ -12,6 +13,7 @@ from hoofbeat.audit.answers_by_source import evidence_by_search
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
+from hoofbeat.reports.report_build import assemble
 from hoofbeat.store import InputRef
 from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, a_document, search_in
@@ -119,7 +121,7 @@ def test_an_audit_opens_as_it_was_written(ledger: Ledger, tmp_path: Path) -> Non
     assert manifest.models == {"answer": model.identity, "judge": judge.identity}
     assert manifest.settings == {
         "line": "bm25", "pack": f"transplant@{plan.pack.fingerprint}", "mode": "full",
-        "plan": plan.fingerprint(model, judge),
+        "plan": plan.fingerprint(model, judge), "windows": {"answer": {"tokens": 8192, "source": "assumed"}},
     }  # fmt: skip
     assert audit.pack == plan.pack
     assert set(manifest.prompts) == {"answer-source", "absence", "compare"}
@@ -201,3 +203,32 @@ def test_questions_that_fewer_than_two_sources_are_asked_are_counted(ledger: Led
         assert found.metrics["uncompared"] == 2
         assert "uncompared" not in audit_sources(a_plan(), model, model, tmp_path / "b", inputs=[]).manifest.metrics
     assert found.title == "3 sources, 5 questions"
+
+
+def test_what_an_assumed_window_keeps_from_being_shown_is_said(ledger: Ledger, tmp_path: Path) -> None:
+    long = a_document("dale-kidney", ("Bathing", "No bath at all. " * 2500), facets={"organ": "kidney"})
+    documents = [SOURCES[0], long]
+    with FaultServer() as server:
+        model = a_model(server.spec(), ledger)
+        plan = msgspec.structs.replace(
+            a_plan(documents, QUESTIONS[:1]),
+            find=evidence_by_search(search_in(documents), documents, 80_000),
+        )
+        made = audit_sources(plan, model, model, tmp_path / "audit", inputs=[])
+        roomy = a_model(server.spec("other"), ledger, context=32_000)
+        whole = audit_sources(plan, roomy, roomy, tmp_path / "whole", inputs=[])
+    manifest = made.manifest
+    assert manifest.settings["windows"] == {
+        "answer": {"tokens": 8192, "source": "assumed"},
+        "judge": {"tokens": 8192, "source": "assumed"},
+    }
+    assert manifest.metrics["routes"] == {"retrieved": 1, "whole": 1}
+    assert manifest.metrics["limited by window"] == {"searched": 1}
+    steps = {answer.source: answer.trace for answer in Audit(made).answers}
+    assert [step.stage for step in steps["alder-kidney"]][:2] != ["line", "window"]
+    told = next(step for step in steps["dale-kidney"] if step.stage == "window")
+    assert "8,192 tokens, assumed" in told.text
+    assert whole.manifest.metrics["routes"] == {"whole": 2}
+    assert "limited by window" not in whole.manifest.metrics
+    report = assemble([made], title="Audit")
+    assert any("8,192 tokens, assumed" in note and "1 answer from a source" in note for note in report.notes)

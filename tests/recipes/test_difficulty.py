@@ -15,6 +15,7 @@ from hoofbeat.recipes.pools.exam_questions import difficult
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, StepEstimate
 from hoofbeat.records import Document, Failure
+from hoofbeat.window import ContextWindow
 from tests.recipes.support import Script, a_context, user_text
 
 _CHOICE = RecipeItem(id="choice", values={"query": "Which?", "options": ["Gout", "Lupus", "Scurvy"], "answer": "Lupus"})
@@ -144,7 +145,7 @@ def test_a_question_is_cut_to_the_members_window(tmp_path: Path, item: RecipeIte
         tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), {"model": judge, "committee-1": member}
     ) as context:
         for role in ("model", "committee-1"):
-            context.model(role).context = 2000
+            context.model(role).window = ContextWindow(tokens=2000, source="configured")
         _step().run([item.put(query="word " * 4000)], context)
     for _, request in (*member.requests, *judge.requests):
         assert sum(len(message.content) for message in request.messages) < 6000

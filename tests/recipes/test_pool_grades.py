@@ -15,6 +15,7 @@ from hoofbeat.recipes.pools.document_pool import POOL_HEADER, GradeThresholds, g
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED
 from hoofbeat.records import Document, Failure
+from hoofbeat.window import ContextWindow
 from tests.recipes.support import Script, a_context, user_text
 
 
@@ -136,7 +137,7 @@ def test_a_long_question_leaves_room_for_the_document(tmp_path: Path) -> None:
         "grade", "r2med-grade-evidence", text=lambda id, _context: "document " * 4000, limits=GradeThresholds()
     )
     with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), {"model": script}) as context:
-        context.model().context = 4000
+        context.model().window = ContextWindow(tokens=4000, source="configured")
         step.run([_item("one", "k").put(query="question " * 4000)], context)
     ((_, request),) = script.requests
     assert sum(len(message.content) for message in request.messages) < 12_000

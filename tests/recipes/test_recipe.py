@@ -35,6 +35,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.window import ContextWindow
 from tests.recipes.support import Script, a_context, a_corpus, build, user_text
 
 
@@ -213,7 +214,7 @@ def test_what_does_not_fit_the_window_is_counted(tmp_path: Path) -> None:
     assert left["characters_left_out"] > 40_000
     assert artefact.manifest.metrics["cut to fit"] == {"equivalence": left}
     with a_context(tmp_path, _documents(), Few(), _says) as context:
-        context.model().context = 500
+        context.model().window = ContextWindow(tokens=500, source="configured")
         with pytest.raises(UsageError, match="too small for the prompt equivalence"):
             context.fit("text", prompt)
 

@@ -9,6 +9,7 @@ import pytest
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeSettings, fit_all
 from hoofbeat.records import Document
+from hoofbeat.window import ContextWindow
 from tests.recipes.support import a_context
 
 _LONG = "word " * 20_000
@@ -19,7 +20,7 @@ def test_what_is_shown_fits_and_nothing_short_is_lost(tmp_path: Path, window: in
     prompt = load_prompt("r2med-grade-case")
     texts = {"query": _LONG, "answer": "Gout.", "reasoning": "So it is.", "document": _LONG}
     with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
-        context.model().context = window
+        context.model().window = ContextWindow(tokens=window, source="configured")
         shown = fit_all(texts, prompt, context)
         alone = fit_all({"query": _LONG, "answer": "Gout."}, prompt, context)
     assert list(shown) == list(texts)

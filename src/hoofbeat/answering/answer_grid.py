@@ -284,6 +284,11 @@ def plans(
             )
 
 
+def _window(model: Model, system: System) -> int | None:
+    """The window that documents are fitted into; it is not asked for where none are shown."""
+    return model.context if system.condition.needs_corpus else None
+
+
 def _output_tokens(system: System, showing: PreparedCondition, asking: PromptSettings) -> int:
     if system.protocol in SCORING or showing.condition.kind == "agent":
         return 0
@@ -382,7 +387,7 @@ class Grid:
         for system in self.systems:
             if system.answerer.written == written:
                 showing = self._showing(system)
-                for planned in plans(system, showing, self.models[written].context, self._asking):
+                for planned in plans(system, showing, _window(self.models[written], system), self._asking):
                     yield _Work(system, showing, planned)
 
     def _showing(self, system: System) -> PreparedCondition:
@@ -421,7 +426,7 @@ class Grid:
         if system.condition.kind == "agent":
             return self._most_of_agents(system, model)
         total = Estimate(max_money=0.0)
-        planned = plans(system, self._showing(system), model.context, self._asking)
+        planned = plans(system, self._showing(system), _window(model, system), self._asking)
         while block := list(islice(planned, _BLOCK)):
             asked = [item for item in block if item.failure is None]
             if system.protocol in SCORING:

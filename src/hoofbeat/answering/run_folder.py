@@ -13,10 +13,12 @@ from typing import IO
 import msgspec
 
 from hoofbeat.models import Model
+from hoofbeat.models.model import model_facts
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import ArtefactDraft, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import ArtefactFolder, count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
+from hoofbeat.window import CUT
 
 KIND = "run"
 _encode = msgspec.json.Encoder().encode
@@ -57,12 +59,17 @@ class RunDraft:
         self._questions = questions
         self._stream = stream
         self._tally: Counter[str | None] = Counter()
+        self._shown: Counter[str] = Counter()
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Append answers."""
         for answer in answers:
             self._stream.write(_encode(answer) + b"\n")
             self._tally[answer.failure.kind if answer.failure else None] += 1
+            cut = sum(name.endswith(CUT) for name in answer.dropped)
+            self._shown["passages"] += len(answer.evidence)
+            self._shown["cut"] += cut
+            self._shown["left_out"] += len(answer.dropped) - cut
 
     def finish(
         self,
@@ -83,6 +90,7 @@ class RunDraft:
         os.fsync(self._stream.fileno())
         write_jsonl(self._draft.path / "questions.jsonl", self._questions)
         roles = {"answer" if len(models) == 1 else f"answer: {name}": model for name, model in models.items()}
+        roles.update(beside or {})
         costs = {name: model.cost for name, model in {**models, **(beside or {})}.items()}
         self._draft.finish(
             Manifest(
@@ -90,13 +98,14 @@ class RunDraft:
                 title=f"answers of {', '.join(models)}",
                 command=list(command),
                 inputs=list(inputs),
-                settings=settings,
+                settings={**settings, **model_facts(roles)},
                 seeds=seeds or {},
-                models={role: model.identity for role, model in {**roles, **(beside or {})}.items()},
+                models={role: model.identity for role, model in roles.items()},
                 prompts=prompts,
                 counts=count_outcomes(self._tally.elements()),
                 cost=sum(costs.values(), Cost()),
                 costs=costs,
+                metrics={"shown": dict(self._shown)} if self._shown.total() else {},
             )
         )
 

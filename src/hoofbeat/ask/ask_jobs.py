@@ -158,6 +158,7 @@ class _Checking:
         self._check = check
         self.identity = backend.identity
         self.max_in_flight = backend.max_in_flight
+        self.served_window = getattr(backend, "served_window", None)
 
     async def open(self) -> None:
         await self._backend.open()

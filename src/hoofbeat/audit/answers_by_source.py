@@ -25,7 +25,7 @@ from hoofbeat.retrieval.hero.hero_evidence import ChildRank, HeroTrace
 from hoofbeat.retrieval.line import Node, Pipeline
 from hoofbeat.retrieval.stage_roles import EvidenceRanker
 from hoofbeat.text import for_word_matching
-from hoofbeat.window import BYTES_PER_TOKEN, room_for, shown_size, size
+from hoofbeat.window import ASSUMED_WINDOW, BYTES_PER_TOKEN, room_for, shown_size, size
 
 __all__ = [
     "PassageSearch",
@@ -46,6 +46,10 @@ PassageSearch = Callable[[Sequence[Question], str], Sequence[Sequence[Passage]]]
 
 _BLOCK = 64
 _MAX_GROUPS = 12
+
+
+WINDOW = "window"
+"""The stage of those steps of a trace that say what a model's window kept from being shown."""
 
 
 class SourcePassages(Struct, frozen=True, kw_only=True):
@@ -118,10 +122,22 @@ def _shown(
     if whole:
         passages = tuple(sections(document))
         for question in questions:
-            yield SourcePassages(question=question, source=document.id, route="whole", passages=passages)
+            yield SourcePassages(
+                question=question, source=document.id, route="whole", passages=passages, trace=_route("whole")
+            )
         return
     for question, found in zip(questions, search(questions, document.id), strict=True):
-        yield SourcePassages(question=question, source=document.id, route="retrieved", passages=tuple(found))
+        yield SourcePassages(
+            question=question,
+            source=document.id,
+            route="retrieved",
+            passages=tuple(found),
+            trace=_route("retrieved"),
+        )
+
+
+def _route(route: str) -> tuple[TraceStep, ...]:
+    return (TraceStep(stage="line", what=f"route: {route}", text=""),)
 
 
 def through_line(retriever: Retriever, documents: Sequence[Document], passages: int, whole_up_to: int) -> FindEvidence:
@@ -265,20 +281,31 @@ def iter_source_plans(
         (question, [document.id for document in ordered if source_is_asked(question, document, pack.group_facet)])
         for question in sorted(questions, key=lambda question: question.id)
     ]
-    for shown in find(asked, source_room(documents, max_question, window, output)):
-        yield _planned(shown, window, output)
+    sizes = {document.id: len(document.text) for document in documents}
+    room = source_room(documents, max_question, window, output)
+    for shown in find(asked, room):
+        kept, dropped = fit(shown.passages, shown.question.full_text, window, output)
+        yield PlannedSourceAnswer(
+            question=shown.question,
+            condition=shown.source,
+            passages=kept,
+            dropped=dropped,
+            failure=shown.failure,
+            trace=(*shown.trace, *limited_by_window(shown, sizes[shown.source], room, dropped, window)),
+        )
 
 
-def _planned(shown: SourcePassages, window: int | None, output: int) -> PlannedSourceAnswer:
-    kept, dropped = fit(shown.passages, shown.question.full_text, window, output)
-    return PlannedSourceAnswer(
-        question=shown.question,
-        condition=shown.source,
-        passages=kept,
-        dropped=dropped,
-        failure=shown.failure,
-        trace=shown.trace,
-    )
+def limited_by_window(
+    shown: SourcePassages, size: int, room: CharacterBudget, dropped: Sequence[str], window: int | None
+) -> Iterator[TraceStep]:
+    """What the model's window kept from being shown, as steps of the answer's trace."""
+    told = f"{window:,} tokens" if window else f"{ASSUMED_WINDOW}"
+    if shown.route == "retrieved" and (size > room.characters or shown.source in room.tight):
+        text = f"the source has {size:,} characters, and the window ({told}) has room for {room.characters:,}"
+        yield TraceStep(stage=WINDOW, what="searched", text=text)
+    if dropped:
+        text = f"the window ({told}) has no room for all that was found; not shown, or cut: {', '.join(dropped)}"
+        yield TraceStep(stage=WINDOW, what="cut", text=text)
 
 
 def source_room(documents: Sequence[Document], max_question: int, window: int | None, output: int) -> CharacterBudget:

@@ -156,6 +156,8 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             "economy": self.economy.describe() if self.economy else None,
             "probe": [self.probe, self.seed if self.probe or self.economy else 0],
         }
+        if self.given is None and model.context is not None:
+            content["window"] = model.context  # another window shows other parts of the sources
         return content_sha256(content)[:16]
 
     def estimate(self, model: Model, judge: Model) -> Estimate:

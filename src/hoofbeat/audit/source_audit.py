@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from hoofbeat.audit.answers_by_source import answer_from_sources
+from hoofbeat.audit.answers_by_source import WINDOW, answer_from_sources
 from hoofbeat.audit.answers_file import decide_absence
 from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, AuditSource, OrderProbe
 from hoofbeat.audit.audit_plan import AuditPlan
@@ -31,6 +31,7 @@ from hoofbeat.errors import BatchPending
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import Model
 from hoofbeat.models.batch import BatchBackend
+from hoofbeat.models.model import model_facts
 from hoofbeat.progress import SILENT, Progress, Task, Within
 from hoofbeat.prompts import load_prompt
 from hoofbeat.prompts.packs import encode_pack
@@ -38,6 +39,7 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
+from hoofbeat.window import LIMITED_BY_WINDOW
 
 if TYPE_CHECKING:
     import polars
@@ -222,6 +224,7 @@ class AnswerTally:
         self.failures: Counter[str] = Counter()
         self.routes: Counter[str] = Counter()
         self.citations: Counter[str] = Counter()
+        self.limited: Counter[str] = Counter()
 
     def add(self, answers: Sequence[Answer]) -> None:
         """Count a block."""
@@ -232,11 +235,17 @@ class AnswerTally:
             for step in answer.trace[:1]:
                 if step.what.startswith("route: "):
                     self.routes[step.what.removeprefix("route: ")] += 1
+            self.limited.update(step.what for step in answer.trace if step.stage == WINDOW)
         self.citations.update(count_citations(answers))
 
     def metrics(self) -> dict[str, object]:
         """The counts for a manifest."""
-        named = {"answers": self.outcomes, "routes": self.routes, "citations": self.citations}
+        named = {
+            "answers": self.outcomes,
+            "routes": self.routes,
+            "citations": self.citations,
+            LIMITED_BY_WINDOW: self.limited,
+        }
         found: dict[str, object] = {
             name: dict(sorted(counter.items())) for name, counter in named.items() if counter.total()
         }
@@ -374,6 +383,7 @@ def _manifest(
         "pack": f"{plan.pack.name}@{plan.pack.fingerprint}",
         "mode": "economy" if plan.economy else "full",
         "plan": plan.fingerprint(model, judge),
+        **model_facts({"answer": model, "judge": judge}),
     }
     if plan.economy is not None:
         settings["economy"] = plan.economy.describe()

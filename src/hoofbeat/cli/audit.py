@@ -31,6 +31,7 @@ from hoofbeat.reports.tables import count_of
 from hoofbeat.retrieval.rankings.test_collection import index_corpus
 from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
+from hoofbeat.window import LIMITED_BY_WINDOW, windows_of
 
 _DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
 _NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens")
@@ -227,6 +228,10 @@ def print_audit_outcome(screen: Screen, audit: Audit) -> None:
     if bases:
         told = ", ".join(f"{count:,} {name}" for name, count in bases.items())
         screen.say(f"pairs by how they got their label ({audit.mode} judging): {told}")
+    if limited := metrics.get(LIMITED_BY_WINDOW):
+        window = windows_of(audit.artefact.manifest.settings).get("answer")
+        told = ", ".join(f"{count_of(count, 'answer')} from what was {name}" for name, count in limited.items())
+        screen.say(f"limited by the window of the model that answers ({window}): {told}")
     cited = metrics.get("citations", {})
     doubts = ", ".join(f"{cited[name]:,} {name}" for name in _DOUBTS if cited.get(name))
     if doubts:

@@ -12,7 +12,8 @@ from hoofbeat.cli.session import Calling, calling_options, command_words, json_o
 from hoofbeat.errors import BatchPending
 from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters
 from hoofbeat.registry import registry
-from hoofbeat.window import DEFAULT_WINDOW
+from hoofbeat.store import Manifest
+from hoofbeat.window import windows_of
 
 
 class _Recipes(click.Group):
@@ -99,20 +100,22 @@ def _command(recipe: Recipe, name: str) -> click.Command:
                 raise
             screen.calls(*plan.models)
             _tell_funnel(screen, artefact.manifest.metrics.get("funnel"))
-            _tell_cuts(screen, artefact.manifest.metrics.get("cut to fit"))
+            _tell_cuts(screen, artefact.manifest)
             screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", f"{output}-report"))
 
     build.params += [_option(parameter) for parameter in parameters(recipe)]
     return build
 
 
-def _tell_cuts(screen: Screen, cuts: object) -> None:
-    """Say how many texts models saw only in part."""
+def _tell_cuts(screen: Screen, manifest: Manifest) -> None:
+    """Say how many texts models saw only in part, and by which windows."""
+    cuts = manifest.metrics.get("cut to fit")
     entries = cuts.values() if isinstance(cuts, dict) else ()
     if texts := sum(entry["texts"] for entry in entries):
+        windows = "; ".join(f"{role}: {window}" for role, window in windows_of(manifest.settings).items())
         screen.say(
-            f"warning: {texts} texts were cut to fit a model's window; if it is larger than Hoofbeat assumes "
-            f"({DEFAULT_WINDOW:,} tokens where nothing says), set context in hoofbeat.toml"
+            f"warning: {texts} texts were cut to fit a model's window ({windows}); if a window is larger, set context "
+            "in hoofbeat.toml"
         )
 
 

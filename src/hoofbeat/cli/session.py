@@ -66,7 +66,11 @@ class Calling(Struct, frozen=True, kw_only=True):
         from hoofbeat.models.model_loading import open_session
 
         return open_session(
-            ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget, reasoning=self.reasoning
+            ledger_path=self.ledger_path,
+            config_path=self.config_path,
+            budget=self.budget,
+            reasoning=self.reasoning,
+            tell=self.screen().say,
         )
 
     def late_models(self) -> AbstractContextManager[Callable[[str], Model]]:
@@ -79,6 +83,7 @@ class Calling(Struct, frozen=True, kw_only=True):
             config_path=self.config_path,
             budget=self.budget,
             reasoning=self.reasoning,
+            tell=self.screen().say,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from hoofbeat.judging.criteria import Criterion, answer_text, no_answer_failure
-from hoofbeat.models import ChatRequest
+from hoofbeat.models import ChatRequest, Model
 from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.records import Answer, Failure, Question
 
@@ -66,6 +66,15 @@ class Aspect(Criterion, frozen=True, kw_only=True):
     def role(self) -> str:
         """What a manifest calls the prompt."""
         return self.prompt_role or f"judge of {self.name}"
+
+    @property
+    def fits_texts(self) -> bool:
+        """Whether it fills its prompt in its own way, which may fit texts into the judge's window."""
+        return type(self).values is not Aspect.values or type(self).ask is not Aspect.ask
+
+    def window(self, judge: Model) -> int | None:
+        """The judge's window; it is not asked for where nothing is fitted into it."""
+        return judge.context if self.fits_texts else None
 
     def values(self, question: Question, answer: Answer, window: int | None) -> dict[str, object]:  # noqa: ARG002
         """The values of the prompt's variables, within a window of that many tokens (None: not known)."""

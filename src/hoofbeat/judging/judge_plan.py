@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from msgspec import Struct, field
@@ -19,6 +20,7 @@ from hoofbeat.judging.judgments_folder import HUMAN, KIND, AnswerFolder
 from hoofbeat.judging.probes import probe_figures
 from hoofbeat.judging.scorers import Scorer
 from hoofbeat.models import Estimate, Model, load_encoder
+from hoofbeat.models.model import model_facts
 from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
@@ -125,9 +127,19 @@ def _settings(judging: JudgingPass) -> dict[str, object]:
         **({"annotators": sorted(people)} if people else {}),
         **_labelled(job, before),
         **_asked(folder),
+        **_judge_facts(job, before),
         **({"judges_that_answered": own} if own else {}),
     }
     return {**before, **new}
+
+
+def _judge_facts(job: JudgingJob, before: Mapping[str, object]) -> dict[str, object]:
+    """The windows and prices of judges, with those of judges before."""
+    found = model_facts({f"judge: {judge.spec}": judge for judge in job.judges})
+    for name, value in found.items():
+        earlier = before.get(name)
+        found[name] = {**(earlier if isinstance(earlier, dict) else {}), **cast("dict[str, object]", value)}
+    return found
 
 
 def _scorer_settings(judging: JudgingPass) -> dict[str, object]:

@@ -234,7 +234,7 @@ class JudgingPass:
         return [
             asked.request
             for answer in answers
-            for asked in aspect.ask(questions.get(answer.question), answer, judge.context)
+            for asked in aspect.ask(questions.get(answer.question), answer, aspect.window(judge))
             if asked.request is not None
         ]
 

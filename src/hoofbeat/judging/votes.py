@@ -37,7 +37,7 @@ def ask_judge(
     """What one judge says of each answer: a vote each, or one for each passage of it."""
 
     async def work(answer: Answer) -> list[JudgeVote]:
-        asked = aspect.ask(questions.get(answer.question), answer, model.context)
+        asked = aspect.ask(questions.get(answer.question), answer, aspect.window(model))
         return [(each.passage, await cast_vote(model, aspect, each)) for each in asked]
 
     return model.run(answers, work, title=title, progress=progress)

@@ -19,10 +19,11 @@ _ROUNDING = 1e-9
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """Money per million tokens in and out."""
+    """Money per million tokens in and out; `source` says where a price that nobody configured is from."""
 
     tokens_in: float
     tokens_out: float
+    source: str = ""
 
     def of(self, tokens_in: int, tokens_out: int) -> float:
         """What so many tokens cost."""

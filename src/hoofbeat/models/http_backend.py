@@ -21,8 +21,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.request import ProxyHandler, Request, build_opener, getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
@@ -44,6 +47,11 @@ class _WireEmbedding(msgspec.Struct):
 
 class _WireEmbeddings(msgspec.Struct):
     data: list[_WireEmbedding]
+
+
+_SECONDS_TO_TELL = 5.0
+_WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""The window in lists of models, as servers call it: vLLM and SGLang; OpenRouter and Together; Groq; Mistral."""
 
 
 def _is_loopback(url: str) -> bool:
@@ -150,6 +158,35 @@ class HttpBackend:
         except ValueError as err:  # a broken header
             return Trouble(kind="bad-request", message=str(err), fatal="model")
 
+    def served_window(self) -> int | None:
+        """How many tokens the endpoint says it serves: in its list of models, or as llama.cpp's server does.
+
+        0 where it answers and does not say it, None where it can't be reached: then another time it may.
+        """
+        if self._dialect.openai:
+            return 0
+        listed = self._get(f"{self._url}/models")
+        if listed is None:
+            return None
+        props = (
+            self._get(f"{self._url.removesuffix('/v1')}/props") if not (found := _listed(listed, self._name)) else {}
+        )
+        return found or _served(props)
+
+    def _get(self, url: str) -> object:
+        """What a GET answers as JSON: an empty object for any answer that is none, None where nothing answers."""
+        proxy = _proxy(url)
+        opener = build_opener(ProxyHandler({urlsplit(url).scheme: proxy} if proxy else {}))
+        key = self._key()
+        headers = {"User-Agent": "hoofbeat", **({"Authorization": f"Bearer {key}"} if key else {})}
+        try:
+            with opener.open(Request(url, headers=headers), timeout=_SECONDS_TO_TELL) as response:  # noqa: S310
+                return msgspec.json.decode(response.read())
+        except (HTTPError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return {}
+        except (OSError, HTTPException, ValueError):
+            return None
+
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
         """Continue a conversation."""
         data = await self.post(f"{self._url}/chat/completions", chat_body(self._name, request, self._dialect))
@@ -183,6 +220,25 @@ class HttpBackend:
         if len({len(row.embedding) for row in ordered}) > 1:
             return _garbled("the embeddings are of different lengths")
         return np.array([row.embedding for row in ordered], dtype=np.float32)
+
+
+def _listed(answer: object, name: str) -> int:
+    """The window of a model in a list of models; 0 where it is not there. A server of one model may name it anyhow."""
+    entries: Any = answer.get("data") if isinstance(answer, dict) else None
+    models = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+    mine = next((each for each in models if each.get("id") == name), models[0] if len(models) == 1 else {})
+    return next((mine[field] for field in _WINDOW_FIELDS if _is_count(mine.get(field))), 0)
+
+
+def _served(props: object) -> int:
+    """The window of a llama.cpp server, of one of its slots; 0 where this is none."""
+    settings: Any = props.get("default_generation_settings") if isinstance(props, dict) else None
+    count = settings.get("n_ctx") if isinstance(settings, dict) else None
+    return int(count) if isinstance(count, int) and _is_count(count) else 0
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _garbled(message: str) -> Trouble:

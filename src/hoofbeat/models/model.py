@@ -24,7 +24,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -52,7 +52,7 @@ from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Failure, Usage
 from hoofbeat.store.artefact import Cost
 from hoofbeat.store.call_ledger import Ledger, LedgerEntry
-from hoofbeat.window import TYPICAL_BYTES_PER_TOKEN, size
+from hoofbeat.window import ASSUMED_WINDOW, TYPICAL_BYTES_PER_TOKEN, ContextWindow, size
 
 _NEW_OBJECTS = 50_000
 _SPARE = 4  # windows of so many allowances keep one free; what fills a smaller one leaves less for reasoning
@@ -84,7 +84,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 _encode = msgspec.json.Encoder().encode
 _DECODE: dict[Any, Callable[[bytes], Any]] = {
-    kind: msgspec.json.Decoder(kind).decode for kind in (Reply, Likelihood, list[float])
+    kind: msgspec.json.Decoder(kind).decode for kind in (Reply, Likelihood, list[float], int)
 }
 
 
@@ -116,9 +116,16 @@ class Model:
         price: Price | None = None,
         pacer: Pacer | None = None,
         attempts: int = 6,
-        context: int | None = None,
+        window: ContextWindow | None = None,
+        max_window: int | None = None,
+        max_output: int | None = None,
         reasoning: int = 0,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        """`window` is None where the endpoint is to be asked for it; `max_window` is the most that it can be.
+
+        `tell` gets what a user should know.
+        """
         self.spec = spec
         self.backend = backend
         self.ledger = ledger
@@ -127,8 +134,11 @@ class Model:
         self.pacer = pacer or Pacer(max_in_flight=backend.max_in_flight)
         self.attempts = attempts
         self.reasoning = reasoning
-        self.context = context if context is None or context < _SPARE * reasoning else context - reasoning
-        self._window = context
+        self.max_window = max_window
+        self.max_output = max_output
+        self.fitted = False
+        self._window = window
+        self._tell = tell
         self.starved = 0
         self.troubles: Counter[str] = Counter()
         self.made = 0
@@ -150,6 +160,70 @@ class Model:
     def lacks(self) -> frozenset[str]:
         """What the model is known not to give or take (`images`, `likelihoods`); others show it when they are asked."""
         return getattr(self.backend, "lacks", frozenset())
+
+    @property
+    def window(self) -> ContextWindow:
+        """How much the model reads and writes in one call. The endpoint is asked, once, where nothing else says it.
+
+        What it told is in the ledger, so that a command that is run again fits the same texts into the same window.
+        """
+        if self._window is None:
+            self._window = self._asked_window()
+            if self._window.source == "assumed" and self._tell is not None:
+                able = f" (its weights can read {self.max_window:,})" if self.max_window else ""
+                self._tell(
+                    f"{self.spec}: how many tokens its server reads is not known{able}; Hoofbeat assumes "
+                    f"{self._window.tokens:,}. If it reads more, set context in hoofbeat.toml: then less is cut or "
+                    "searched"
+                )
+        return self._window
+
+    @window.setter
+    def window(self, window: ContextWindow) -> None:
+        self._window = window
+
+    def _asked_window(self) -> ContextWindow:
+        key, body = request_key(self.identity, "window", {})
+        kept = self.ledger.get(key)
+        if kept is None:
+            ask = getattr(self.backend, "served_window", None)
+            told: int | None = ask() if ask is not None else None
+            if told is None:  # nothing is kept: an endpoint that can't be reached now may tell it the next time
+                return self._assumed_window()
+            kept = _encode(told)
+            entry = LedgerEntry(
+                key=key,
+                model=self.identity,
+                operation="window",
+                prompt="",
+                request=msgspec.Raw(body),
+                reply=msgspec.Raw(kept),
+                tokens_in=0,
+                tokens_out=0,
+                seconds=0.0,
+                made=int(time.time()),
+            )
+            self.ledger.flush()
+            self.ledger.add_all([entry])
+        tokens = self._read(kept, int)
+        return ContextWindow(tokens=tokens, source="endpoint") if tokens else self._assumed_window()
+
+    def _assumed_window(self) -> ContextWindow:
+        if self.max_window is not None and self.max_window <= ASSUMED_WINDOW.tokens:
+            return ContextWindow(tokens=self.max_window, source="known")
+        return ASSUMED_WINDOW
+
+    @property
+    def context(self) -> int | None:
+        """The tokens that prompts are fitted into: the window without the allowance for reasoning, if it leaves enough.
+
+        None where the window is only assumed.
+        """
+        window = self.window
+        self.fitted = True
+        if window.source == "assumed":
+            return None
+        return window.tokens if window.tokens < _SPARE * self.reasoning else window.tokens - self.reasoning
 
     @property
     def cost(self) -> Cost:
@@ -188,13 +262,16 @@ class Model:
     def limit(self, request: ChatRequest) -> int:
         """The output limit that is sent: the request's, with the allowance for reasoning as far as the window has room.
 
-        A request for the probabilities of its first tokens gets none: it reads no more of the reply.
+        A request for the probabilities of its first tokens gets none: it reads no more of the reply. No limit is above
+        the one that is known for the model.
         """
-        if not self.reasoning or request.top_logprobs:
-            return request.max_tokens
-        raised = request.max_tokens + self.reasoning
-        room = raised if self._window is None else self._window - about_tokens(request)
-        return max(request.max_tokens, min(raised, room))
+        limit = request.max_tokens
+        if self.reasoning and not request.top_logprobs:
+            raised = room = limit + self.reasoning
+            if self._window is not None and self._window.source != "assumed":
+                room = self._window.tokens - about_tokens(request)
+            limit = max(limit, min(raised, room))
+        return min(limit, self.max_output or limit)
 
     def _limited_key(self, request: ChatRequest, limit: int) -> tuple[str, bytes]:
         return request_key(self.identity, "chat", {**request.content(), "limit": limit})
@@ -476,6 +553,17 @@ class Model:
             max_tokens_out=tokens_out,
             max_money=self.price.of(tokens_in, tokens_out) if self.price else None,
         )
+
+
+def model_facts(models: Mapping[str, Model]) -> dict[str, object]:
+    """What a manifest records of models beside their identities, by their roles.
+
+    `windows`: how large the windows are that texts were fitted into, and how that is known. `prices`: where the price
+    of a model is from that nobody configured. Models for which neither matters are left out.
+    """
+    windows = {role: msgspec.to_builtins(model.window) for role, model in models.items() if model.fitted}
+    prices = {role: model.price.source for role, model in models.items() if model.price and model.price.source}
+    return {**({"windows": windows} if windows else {}), **({"prices": prices} if prices else {})}
 
 
 def _failure(trouble: Trouble) -> Failure:

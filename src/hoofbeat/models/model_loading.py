@@ -12,7 +12,9 @@
     reasoning = 8000                    # tokens for hidden reasoning, added to every output limit
     key = "HOSPITAL_GATEWAY_KEY"        # the NAME of an environment variable
 
-`plugins = ["my_stage.py"]` above the tables loads extensions.
+Above the tables: `plugins = ["my_stage.py"]` loads extensions, `known_models = "my-models.toml"` replaces what the
+package knows of models by their names (`data/models.toml`), and `currency = "EUR"` says what prices here are in: list
+prices in another currency are then not used.
 
 A table may also have a spec as its name (`[models."openai:gpt-4o"]`) to give that model its price.
 
@@ -40,6 +42,7 @@ from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.batch_formats import BATCH_FORMATS, BatchFormat
 from hoofbeat.models.budget import Budget, Price
 from hoofbeat.models.http_backend import HttpBackend
+from hoofbeat.models.known_models import KnownModel, KnownModels, bare_name, load_known_models
 from hoofbeat.models.model import Model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.models.replay import ReplayBackend
@@ -47,6 +50,7 @@ from hoofbeat.models.requests import Backend
 from hoofbeat.models.wire import Dialect
 from hoofbeat.store.artefact import Cost
 from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.window import ContextWindow
 
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -75,9 +79,14 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`hoofbeat.cli`)."""
+    """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`hoofbeat.cli`).
+
+    `known_models` is a file of facts about models, relative to the file's folder as well.
+    """
 
     plugins: list[str] = field(default_factory=list)
+    known_models: str = ""
+    currency: str = "USD"
     models: dict[str, ModelSettings] = field(default_factory=dict)
 
 
@@ -95,9 +104,12 @@ def load_config(path: Path | None = None) -> Config:
         raise UsageError(f"the configuration can't be read: {err}", where=str(file), fix="correct the file") from err
     _refuse_secrets(raw, file)
     try:
-        return msgspec.convert(raw, Config)
+        config = msgspec.convert(raw, Config)
     except msgspec.ValidationError as err:
         raise UsageError(f"the configuration is wrong: {err}", where=str(file), fix="correct the file") from err
+    if not config.known_models:
+        return config
+    return msgspec.structs.replace(config, known_models=str(file.resolve().parent / config.known_models))
 
 
 def _refuse_secrets(raw: dict[str, object], file: Path) -> None:
@@ -140,10 +152,12 @@ def load_model(
     config: Config | None = None,
     budget: Budget | None = None,
     reasoning: int | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Model:
     """The model a spec or alias names. Nothing is called yet; wrong names are said here.
 
-    `reasoning` is the allowance for hidden reasoning in place of the configuration's.
+    `reasoning` is the allowance for hidden reasoning in place of the configuration's; `tell` gets what a user should
+    know, such as that a window is assumed.
     """
     config = config or Config()
     settings = config.models.get(spec, ModelSettings())
@@ -151,11 +165,9 @@ def load_model(
     if settings.spec and target in config.models and config.models[target].spec:
         raise UsageError(f"the alias {spec} names another alias, {target}", fix="give the model's spec there")
     backend = _backend(target, settings, known=list(config.models))
-    price = None
-    if settings.price_in is not None or settings.price_out is not None:
-        price = Price(tokens_in=settings.price_in or 0.0, tokens_out=settings.price_out or 0.0)
-    elif target.startswith(("embedded", "replay:")):
-        price = Price(tokens_in=0.0, tokens_out=0.0)
+    facts = load_known_models(Path(config.known_models) if config.known_models else None)
+    known = None if target.startswith(("embedded", "replay:")) else facts.find(bare_name(target))
+    served = known is not None and facts.served_by_provider(known, _host(target))
     limit = min(backend.max_in_flight, settings.max_in_flight or backend.max_in_flight)
     pacer = Pacer(
         max_in_flight=limit,
@@ -163,18 +175,57 @@ def load_model(
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
     )
-    context = settings.context or getattr(backend, "context", None)
     return Model(
         spec=spec,
         backend=backend,
         ledger=ledger,
         budget=budget,
-        price=price,
+        price=_price(target, settings, facts, known if served or isinstance(backend, BatchBackend) else None, config),
         pacer=pacer,
         attempts=settings.attempts,
-        context=context,
+        window=_window(settings, backend, known, served=served),
+        max_window=known.context if known is not None else None,
+        max_output=known.output if known is not None else None,
         reasoning=_allowance(target, settings, reasoning),
+        tell=tell,
     )
+
+
+def _host(target: str) -> str:
+    """The host that serves a model; empty where it is not known (batches) or there is none."""
+    if target.startswith("openai:"):
+        target = os.environ.get("OPENAI_BASE_URL") or _OPENAI
+    return urlsplit(target).hostname or "" if target.startswith(("http://", "https://")) else ""
+
+
+def _price(
+    target: str, settings: ModelSettings, facts: KnownModels, known: KnownModel | None, config: Config
+) -> Price | None:
+    """What is configured, else the list price at the model's own provider; embedded models cost nothing."""
+    if settings.price_in is not None or settings.price_out is not None:
+        return Price(tokens_in=settings.price_in or 0.0, tokens_out=settings.price_out or 0.0)
+    if target.startswith(("embedded", "replay:")):
+        return Price(tokens_in=0.0, tokens_out=0.0)
+    if known is None or config.currency != facts.currency:
+        return None
+    return facts.price(known, batch=target.startswith("batch:"))
+
+
+def _window(
+    settings: ModelSettings, backend: Backend, known: KnownModel | None, *, served: bool
+) -> ContextWindow | None:
+    """The window as far as it is known without a call; None where the endpoint is to be asked.
+
+    A server may serve less of open weights than they can read, so it is asked first.
+    """
+    if settings.context:
+        return ContextWindow(tokens=settings.context, source="configured")
+    own = getattr(backend, "context", None)
+    if isinstance(own, int):
+        return ContextWindow(tokens=own, source="known")
+    if known is not None and (served or not known.weights):
+        return ContextWindow(tokens=known.context, source="known")
+    return None
 
 
 def _allowance(target: str, settings: ModelSettings, asked: int | None) -> int:
@@ -196,7 +247,7 @@ def _allowance(target: str, settings: ModelSettings, asked: int | None) -> int:
     if configured is not None:
         return configured
     known = _reasoning_data()
-    name = target.lower().removeprefix("openai:").rpartition("#")[2].rpartition("/")[2]
+    name = bare_name(target)
     plain = known.plain.search(name) and not known.reasons.search(name)
     return 0 if plain else known.allowance
 
@@ -336,10 +387,30 @@ class Session(Struct, frozen=True, kw_only=True):
     config: Config
     budget: Budget
     reasoning: int | None = None
+    tell: Callable[[str], None] | None = None
 
     def model(self, spec: str) -> Model:
         """The model of this name, on this session's ledger and budget."""
-        return load_model(spec, ledger=self.ledger, config=self.config, budget=self.budget, reasoning=self.reasoning)
+        return load_model(
+            spec,
+            ledger=self.ledger,
+            config=self.config,
+            budget=self.budget,
+            reasoning=self.reasoning,
+            tell=self.tell,
+        )
+
+
+def _telling_once(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """`tell`, but each sentence only once."""
+    told: set[str] = set()
+
+    def once(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            tell(text)
+
+    return once
 
 
 class UsedModels:
@@ -368,12 +439,17 @@ def open_session(
     config_path: Path | None = None,
     budget: str | None = None,
     reasoning: int | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Iterator[Session]:
-    """Open the ledger and the configuration; `reasoning` is the allowance of every model, whatever is configured."""
+    """Open the ledger and the configuration; `reasoning` is the allowance of every model, whatever is configured.
+
+    `tell` gets what a user should know of the models, each sentence once.
+    """
     config = load_config(config_path)
     limits = Budget.parse(budget)
     with Ledger(ledger_file(ledger_path)) as ledger:
-        yield Session(ledger=ledger, config=config, budget=limits, reasoning=reasoning)
+        telling = _telling_once(tell) if tell is not None else None
+        yield Session(ledger=ledger, config=config, budget=limits, reasoning=reasoning, tell=telling)
 
 
 @contextmanager
@@ -384,6 +460,7 @@ def late_models(
     config_path: Path | None = None,
     budget: str | None = None,
     reasoning: int | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Iterator[Callable[[str], Model]]:
     """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
     with ExitStack() as stack:
@@ -392,7 +469,7 @@ def late_models(
         def load(spec: str) -> Model:
             if not sessions:
                 opened = open_session(
-                    ledger_path=ledger_path, config_path=config_path, budget=budget, reasoning=reasoning
+                    ledger_path=ledger_path, config_path=config_path, budget=budget, reasoning=reasoning, tell=tell
                 )
                 sessions.append(stack.enter_context(opened))
             return sessions[0].model(spec or default)

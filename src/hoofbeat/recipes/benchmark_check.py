@@ -152,7 +152,7 @@ class BenchmarkCheck(Struct, frozen=True, kw_only=True):
                     title="check of " + self.inputs[0].name,
                     command=list(command),
                     inputs=list(self.inputs),
-                    settings=self.settings,
+                    settings={**self.settings, **context.model_facts()},
                     seeds={"check": context.seed},
                     models=dict(sorted(context.roles_used.items())),
                     prompts=dict(sorted(context.prompts_used.items())),

@@ -64,7 +64,11 @@ def build_benchmark(
                 title=recipe.title,
                 command=list(command),
                 inputs=[context.corpus.artefact.reference(), *references],
-                settings={"recipe": recipe.name, **msgspec.to_builtins(context.settings)},
+                settings={
+                    "recipe": recipe.name,
+                    **msgspec.to_builtins(context.settings),
+                    **context.model_facts(),
+                },
                 seeds={"recipe": context.seed},
                 models=dict(sorted(context.roles_used.items())),
                 prompts=dict(sorted(context.prompts_used.items())),

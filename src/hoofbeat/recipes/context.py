@@ -115,6 +115,12 @@ class RecipeContext:
         self.roles_used[role] = model.identity
         return model
 
+    def model_facts(self) -> dict[str, object]:
+        """The windows and prices of the models that served, as a manifest records them."""
+        from hoofbeat.models.model import model_facts  # noqa: PLC0415 - where there are models, it is loaded already
+
+        return model_facts({role: self.model(role) for role in sorted(self.roles_used) if role != "encoder"})
+
     @property
     def batch_folders(self) -> list[Path]:
         """The batch folders of its models."""

@@ -21,6 +21,7 @@ from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.tables import canonical_json
 from hoofbeat.text import some_of
 from hoofbeat.version import __version__
+from hoofbeat.window import LIMITED_BY_WINDOW, windows_of
 
 _INPUTS = 50
 
@@ -58,7 +59,9 @@ def _facts(artefact: Artefact, number: int) -> Table:
         *((f"model: {role}", name) for role, name in manifest.models.items()),
         *((f"prompt: {role}", name) for role, name in manifest.prompts.items()),
         *((f"seed: {name}", str(seed)) for name, seed in manifest.seeds.items()),
-        *((f"setting: {name}", _setting(value)) for name, value in manifest.settings.items()),
+        *((f"window: {role}", str(window)) for role, window in windows_of(manifest.settings).items()),
+        ("limited by window", limited_in_words(manifest)),
+        *((f"setting: {name}", _setting(value)) for name, value in manifest.settings.items() if name != "windows"),
         ("cost", _cost(manifest.cost) if manifest.cost.calls else "no model calls"),
     ]
     kept = tuple((name, value) for name, value in rows if value)
@@ -70,6 +73,36 @@ def _facts(artefact: Artefact, number: int) -> Table:
         columns=columns_of("fact | value"),
         rows=kept,
     )
+
+
+def limited_in_words(manifest: Manifest) -> str:
+    """What models' windows kept from being shown whole; empty where nothing was cut or searched because of them."""
+    metrics = manifest.metrics
+    told = []
+    if isinstance(limited := metrics.get(LIMITED_BY_WINDOW), dict):
+        told += [f"{count_of(count, 'answer')} from a source that was {name}" for name, count in limited.items()]
+    if isinstance(shown := metrics.get("shown"), dict) and (shown.get("cut") or shown.get("left_out")):
+        told.append(f"of the passages found {shown['left_out']:,} were left out and {shown['cut']:,} cut")
+    if isinstance(cuts := metrics.get("cut to fit"), dict) and cuts:
+        told += [f"{each['texts']:,} of {each['of']:,} texts cut for the prompt {name}" for name, each in cuts.items()]
+    return "; ".join(told)
+
+
+def _window_notes(artefacts: Sequence[Artefact]) -> list[str]:
+    """What a reader must know of windows: which were assumed, and what they kept from being shown."""
+    notes = []
+    for artefact in artefacts:
+        limited = limited_in_words(artefact.manifest)
+        windows = windows_of(artefact.manifest.settings)
+        assumed = [role for role, window in windows.items() if window.source == "assumed"]
+        if not limited and not assumed:
+            continue
+        told = "; ".join(f"{role}: {window}" for role, window in windows.items())
+        notes.append(
+            f"{artefact.path.name}: texts were fitted into the windows of models ({told}). "
+            + (f"Because of that: {limited}." if limited else "Nothing was cut or searched because of that.")
+        )
+    return notes
 
 
 def _setting(value: object) -> str:
@@ -215,7 +248,7 @@ def assemble(
         notice=_NOTICE,
         version=__version__,
         subtitle=f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}.",
-        notes=(*notes, *(note for chapter in chapters for note in chapter.notes)),
+        notes=(*notes, *(note for chapter in chapters for note in chapter.notes), *_window_notes(artefacts)),
         leads=tuple(lead for chapter in chapters for lead in chapter.leads),
         cards=_cards(chapters),
         models=_models(artefacts),

@@ -12,6 +12,7 @@ from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep
 from hoofbeat.records import Document
+from hoofbeat.window import ContextWindow
 from tests.recipes.papers.r2med_case import Words, by_rule, task_inputs
 from tests.recipes.support import Script, a_context
 
@@ -32,7 +33,7 @@ def test_a_question_longer_than_the_window_is_cut(tmp_path: Path, step: str) -> 
     documents = [Document(id="d", title="", text="x")]
     with a_context(tmp_path, documents, R2medSettings(task="clinical-evidence"), scripts) as context:
         for role in scripts:
-            context.model(role).context = 2500
+            context.model(role).window = ContextWindow(tokens=2500, source="configured")
         _step(step).run([_asked("Sarcoidosis", "word " * 5000)], context)
     requests = [request for script in scripts.values() for _, request in script.requests]
     assert requests

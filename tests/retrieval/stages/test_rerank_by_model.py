@@ -14,6 +14,7 @@ from hoofbeat.models.requests import TokenLogprob
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.stages.rerank import ListwiseReranker, YesNoReranker, yes_over_no
 from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.window import ContextWindow
 from tests.answering.support import asked_for, check_fenced, wire_text
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
@@ -174,10 +175,10 @@ def test_a_text_is_shown_up_to_its_limit_and_the_models_window(ledger: Ledger) -
         model = a_model(server.spec(), ledger)
         assert _shown(YesNoReranker(chars=300), server, model, long) == 300
         assert _shown(YesNoReranker(), server, model, long) == 2000
-        model.context = 600
+        model.window = ContextWindow(tokens=600, source="configured")
         assert _shown(YesNoReranker(), server, model, long) == (600 - 1 - 400) * 3 - len(QUESTION) - 60
         assert _shown(YesNoReranker(), server, model, "熱" * 5000 + " 1") * 3 <= 600 * 3
-        model.context = 420
+        model.window = ContextWindow(tokens=420, source="configured")
         (result,) = YesNoReranker().rerank([query()], [[long]], Bench(model))
     assert isinstance(result, Failure)
     assert (result.kind, result.attempts) == ("context-overflow", 0)
@@ -267,11 +268,11 @@ def test_many_long_texts_share_a_small_window(ledger: Ledger) -> None:
     texts = ["fever " * 2000] * 20
     with FaultServer() as server:
         model = a_model(server.spec(), ledger)
-        model.context = 4096
+        model.window = ContextWindow(tokens=4096, source="configured")
         assert len(scores(ListwiseReranker().rerank([query()], [texts], Bench(model))[0])) == 20
         shown = wire_text(server.seen[0].body)
         assert 3000 < len(shown) < 4096 * 3
-        model.context = 1024
+        model.window = ContextWindow(tokens=1024, source="configured")
         (failed,) = ListwiseReranker().rerank([query()], [texts], Bench(model))
     assert isinstance(failed, Failure)
     assert failed.kind == "context-overflow"

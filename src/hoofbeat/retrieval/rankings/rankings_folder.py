@@ -26,6 +26,7 @@ from hoofbeat.findings.ranking_measures import (
 )
 from hoofbeat.models import Model
 from hoofbeat.models.encoders.encoder_base import EncoderSpec
+from hoofbeat.models.model import model_facts
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.records import Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
@@ -153,7 +154,7 @@ def rank_line(
         title=retriever.line,
         command=list(command),
         inputs=collection.inputs,
-        settings={**retriever.describe(), "top": top, **(settings or {})},
+        settings={**retriever.describe(), "top": top, **(settings or {}), **line_facts(models)},
         models=asked_models(retriever, models, encoders),
         prompts=retriever.prompts,
         cost=line_cost(retriever, models, encoders),
@@ -266,6 +267,11 @@ def asked_models(retriever: Retriever, models: UsedModels | None, encoders: Used
     """The models that a line asked and those behind its encoders, by their roles."""
     asked = {f"encoder {spec}": model.identity for spec, model in _endpoints(retriever, encoders).items()}
     return asked | {f"line {spec}".strip(): model.identity for spec, model in (models.used if models else {}).items()}
+
+
+def line_facts(models: UsedModels | None) -> dict[str, object]:
+    """The windows and prices of the models that a line asked."""
+    return model_facts({f"line {spec}".strip(): model for spec, model in (models.used if models else {}).items()})
 
 
 def line_cost(retriever: Retriever, models: UsedModels | None, encoders: UsedModels | None) -> Cost:
