@@ -589,7 +589,7 @@ def audit_sources(
     from hoofbeat.corpus import Corpus
     from hoofbeat.models.model_loading import UsedModels
     from hoofbeat.recipes import named_questions
-    from hoofbeat.retrieval.rankings.test_collection import index_corpus
+    from hoofbeat.retrieval.corpus_index import index_corpus
 
     shown = progress or default_progress()
     documents = Corpus.open(folder_path(corpus))

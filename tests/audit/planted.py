@@ -21,7 +21,7 @@ from hoofbeat.models.requests import Reply, request_key
 from hoofbeat.progress import SILENT
 from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Usage
-from hoofbeat.retrieval.rankings.test_collection import index_corpus
+from hoofbeat.retrieval.corpus_index import index_corpus
 from hoofbeat.store.call_ledger import Ledger, LedgerEntry
 
 __all__ = ["handbooks", "planted_plan", "replay"]

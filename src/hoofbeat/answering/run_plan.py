@@ -23,8 +23,8 @@ from hoofbeat.models.model_loading import Session, UsedModels
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Question
 from hoofbeat.retrieval import IndexSet, parse
+from hoofbeat.retrieval.corpus_index import index_corpus
 from hoofbeat.retrieval.line import cost_bound
-from hoofbeat.retrieval.rankings.test_collection import index_corpus
 from hoofbeat.store import Artefact, InputRef, check_target, open_artefact
 
 

@@ -28,7 +28,7 @@ from hoofbeat.progress import Progress
 from hoofbeat.recipes import named_questions
 from hoofbeat.records import Question
 from hoofbeat.reports.tables import count_of
-from hoofbeat.retrieval.rankings.test_collection import index_corpus
+from hoofbeat.retrieval.corpus_index import index_corpus
 from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.window import LIMITED_BY_WINDOW, windows_of

@@ -22,8 +22,9 @@ from hoofbeat.models import Model
 from hoofbeat.models.model_loading import Session
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
 from hoofbeat.reports.report_build import build_report
+from hoofbeat.retrieval.corpus_index import index_corpus
 from hoofbeat.retrieval.rankings.rankings_folder import rank_line
-from hoofbeat.retrieval.rankings.test_collection import collection_of, index_corpus
+from hoofbeat.retrieval.rankings.test_collection import collection_of
 from hoofbeat.store import Artefact
 
 LINES = ("bm25", "dense", "bm25 + dense")

@@ -17,6 +17,7 @@ import numpy as np
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Progress
 from hoofbeat.records import Failure, Hit, Passage
+from hoofbeat.retrieval.corpus_index import OtherCorpus
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, reciprocal_rank_fusion, rrf_shares
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, every_stage, parse, stages
@@ -61,6 +62,8 @@ class Retriever:
         self.tree = parse(line)
         self._model = model
         self.notes: list[str] = []
+        self._others: dict[str, OtherCorpus] = {}
+        self._elsewhere: dict[tuple[str, str], Retriever] = {}
         # Prepared now, so that a stage that can't work is said before anything is asked or indexed; equal ones once.
         self._prepared: dict[Stage, Stage] = {}
         for stage in stages(self.tree):
@@ -89,7 +92,22 @@ class Retriever:
             "line": self.line,
             **self.indexes.describe(self.tree),
             **told,
+            **({"other corpora": self._described_others()} if self._others else {}),
             **({"notes": notes} if notes else {}),
+        }
+
+    def _described_others(self) -> dict[str, object]:
+        """The other corpora that stages searched: their content, by which lines, and how they were indexed."""
+        return {
+            corpus: {
+                "content": other.content,
+                "lines": {
+                    line: other.indexes.describe(retriever.tree)
+                    for (where, line), retriever in self._elsewhere.items()
+                    if where == corpus
+                },
+            }
+            for corpus, other in self._others.items()
         }
 
     @property
@@ -180,6 +198,18 @@ class Retriever:
             for query, hits in zip(searched.queries, searched.hits, strict=True):
                 found = tuple(self.indexes.passage(hit.passage) for hit in hits)
                 yield SourceEvidence(question=query.id, document=source, passages=found, failure=query.failure)
+
+    def elsewhere(self, corpus: str, line: str) -> Retriever:
+        """A line over another corpus, by its folder; encoders and models are those of this retriever."""
+        if (corpus, line) not in self._elsewhere:
+            self._elsewhere[corpus, line] = Retriever(self.other(corpus), line, model=self._model)
+        return self._elsewhere[corpus, line]
+
+    def other(self, corpus: str) -> IndexSet:
+        """The indexes over another corpus that a stage searches, by its folder."""
+        if corpus not in self._others:
+            self._others[corpus] = OtherCorpus(corpus, encoder=self.indexes.encoder, progress=self.indexes.progress)
+        return self._others[corpus].indexes
 
     def rank(self, node: Node, queries: Sequence[SearchQuery], k: int, scope: SearchScope) -> list[RankedUnits]:
         """Rank by a part of a line; a query that has failed already comes back as it is."""
@@ -333,10 +363,13 @@ class _Tools:
         """The language model of that name; an empty name is the command's."""
         return self._retriever.model(spec)
 
-    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int, corpus: str = "") -> list[list[FoundPassage]]:
         """The `k` best documents, each with its best passage, by a line or by what follows the stage."""
         node = parse(line) if line else self._follows
-        return [self._retriever._passages(found) for found in self._retriever.rank(node, queries, k, self._scope)]
+        searched, scope = self._retriever, self._scope
+        if corpus:
+            searched, scope = searched.elsewhere(corpus, str(node)), SearchScope(True, None)
+        return [searched._passages(found) for found in searched.rank(node, queries, k, scope)]
 
 
 def _written(writer: QueryWriter, queries: Sequence[SearchQuery], tools: _Tools) -> list[SearchQuery]:

@@ -5,8 +5,8 @@ taken for a step. The question, passages, and what the model itself wrote before
 
 The agent is a generator: it yields what it waits for (a call, or a search) and is sent the result, so that one and the
 same agent can be driven alone (`run_agent`) or as one of many, each round's calls and searches together (`run_agents`).
-As query writers (`AgentWriter`), agents search with what follows them in their line, and their final answer is fused
-with the question as in HyDE.
+As query writers (`AgentWriter`), agents search with what follows them in their line, or with another line, in the same
+documents or in another corpus; their final answer is fused with the question as in HyDE.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from hoofbeat.models import ChatRequest, Model, StructuredReply
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure, FailureKind, Passage, TraceStep
+from hoofbeat.retrieval.corpus_index import check_corpus_folder
 from hoofbeat.retrieval.document_writers import PASSAGE_TOKENS, hyde_fusion, room_beside, without_echo
-from hoofbeat.retrieval.line import CostBound, StageOption
+from hoofbeat.retrieval.line import CostBound, Node, StageOption, cost_bound, parse
 from hoofbeat.retrieval.stage_roles import FoundPassage, QueryWriter, SearchQuery, StageTools
 from hoofbeat.text import caseless
 from hoofbeat.window import BYTES_PER_TOKEN, TYPICAL_BYTES_PER_TOKEN, fit_beginnings, size
@@ -329,6 +330,8 @@ def agent_options(turns: int, top: int, reads: int) -> tuple[StageOption, ...]:
         StageOption("turns", turns, "the maximum number of searches", min_=1, max_=50),
         StageOption("top", top, "how many passages each search brings", min_=1, max_=100),
         StageOption("reads", reads, "how many characters of a passage are shown", min_=50, max_=20000),
+        StageOption("in", "", "the folder of another corpus that the agent searches; the same where none is named"),
+        StageOption("with", "", "the line it searches with; what follows it where none is named", check=parse),
         StageOption("model", "", "the language model; the command's where none is named"),
         StageOption("tokens", 4096, "the maximum that is written in all", min_=256, max_=262144),
         StageOption("temperature", 0.0, "how varied the steps are", min_=0, max_=2),
@@ -352,14 +355,29 @@ class AgentWriter(QueryWriter):
         names = ("agent-answer", "agent-step", "agent-turn-repeated", *turns)
         return {name: load_prompt(name).label for name in names}
 
+    def folders(self) -> tuple[str, ...]:
+        """The other corpus, where one is named."""
+        return (self.word("in"),) if self.word("in") else ()
+
+    def inner(self) -> tuple[Node, ...]:
+        """The line it searches with, where one is named."""
+        return (parse(self.word("with")),) if self.word("with") else ()
+
+    def prepare(self) -> None:
+        """Check that the other corpus is there."""
+        if self.word("in"):
+            check_corpus_folder(self.word("in"))
+
     def cost(self) -> CostBound:
-        """Two calls for each search, and the answer."""
-        calls = 2 * self.count("turns") + 1
-        return CostBound(calls, calls * self.count("top") * PASSAGE_TOKENS, self.count("tokens"))
+        """Two calls for each search, and the answer; what its own line spends on each search after the first."""
+        turns = self.count("turns")
+        calls = 2 * turns + 1
+        own = sum(map(cost_bound, self.inner()), start=CostBound()) * (turns - 1)
+        return CostBound(calls, calls * self.count("top") * PASSAGE_TOKENS, self.count("tokens")) + own
 
     def searches(self) -> int:
-        """One per turn."""
-        return self.count("turns")
+        """One per turn, where it searches with what follows it."""
+        return 0 if self.word("with") else self.count("turns")
 
     def write(self, queries: Sequence[SearchQuery], tools: StageTools) -> list[SearchQuery]:
         """The queries rewritten, in order; one without text, or that has failed before, stays as it is."""
@@ -377,9 +395,11 @@ class AgentWriter(QueryWriter):
             seed=self.count("seed"),
         )
 
+        line = next(map(str, self.inner()), "")
+
         def search(looks: Sequence[tuple[int, str]]) -> Sequence[Sequence[FoundPassage]]:
             wanted = [SearchQuery(id=queries[places[number]].id, text=text) for number, text in looks]
-            return tools.search("", wanted, settings.top)
+            return tools.search(line, wanted, settings.top, corpus=self.word("in"))
 
         questions = [queries[place].text for place in places]
         found = run_agents(tools.model(self.word("model")), questions, search, settings, progress=tools.progress)

@@ -125,10 +125,10 @@ class StageTools(Protocol):
         """The language model of that name; an empty name is the model of the command."""
         ...
 
-    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int, corpus: str = "") -> list[list[FoundPassage]]:
         """The `k` best documents for each query, each with its best passage, by a retriever line.
 
-        An empty line means what follows the stage in its own line.
+        An empty line means what follows the stage in its own line. `corpus` is the folder of another corpus to search.
         """
         ...
 

@@ -130,7 +130,7 @@ class NoTools:
     def model(self, spec: str) -> object:
         raise AssertionError("no model is needed")
 
-    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> object:
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int, corpus: str = "") -> object:
         raise AssertionError("no other search is needed")
 
 

@@ -62,7 +62,7 @@ class LibraryTools:
         self.models.append(spec)
         return self._model
 
-    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int, corpus: str = "") -> list[list[FoundPassage]]:
         self.searches.append((line, tuple(query.for_lexical for query in queries), k))
         return [self._search(query.for_lexical)[:k] for query in queries]
 

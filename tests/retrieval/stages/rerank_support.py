@@ -46,7 +46,7 @@ class Bench:
         self.asked.append(spec)
         return self._model
 
-    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int, corpus: str = "") -> list[list[FoundPassage]]:
         raise AssertionError("a reranker searches nothing")
 
 

@@ -11,9 +11,13 @@ import pytest
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models import load_model
+from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.index_set import IndexSet
+from hoofbeat.retrieval.line import cost_bound, parse, stages
+from hoofbeat.retrieval.rankings.rankings_folder import rank_line, read_result, stage_notes
+from hoofbeat.retrieval.rankings.test_collection import open_collection
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.retrieval.search_agents import AgentSettings, run_agent, run_agents
 from hoofbeat.retrieval.stage_roles import FoundPassage, SearchQuery
@@ -313,7 +317,9 @@ def test_agents_search_together_and_their_search_may_use_a_model(ledger: Ledger)
     script = [Says(STEP, FOUND, DONE), Says(STEP, "", search()), Says(READ, "", NOTED), Says("", "", "A fact.")]
 
     class Writing(LibraryTools):
-        def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
+        def search(
+            self, line: str, queries: Sequence[SearchQuery], k: int, corpus: str = ""
+        ) -> list[list[FoundPassage]]:
             return super().search(line, a_writer("hyde").write(queries, self), k)
 
     with ScriptedServer(*script) as server:
@@ -338,6 +344,61 @@ def test_in_a_line_an_agent_searches_with_what_follows_it(ledger: Ledger, line: 
     assert [hit.document for hit in searched.hits[0]] == ["d0"]
     looked = next(entry for entry in searched.queries[0].steps if entry.what == "searched")
     assert set(looked.found) >= {"p0", "p2"}
+
+
+def published(folder: Path, texts: Sequence[str], *, relevant: str = "") -> Path:
+    """A collection in BEIR's layout: the library, and one question with the document that answers it."""
+    folder.mkdir()
+    rows = [{"_id": f"d{number}", "title": "", "text": text} for number, text in enumerate(texts)]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if relevant:
+        (folder / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": ASKED}) + "\n")
+        (folder / "qrels").mkdir()
+        (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\nq\t{relevant}\t1\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (None, "searches the documents that it is measured on: its searches brought a relevant document for 1 of 1"),
+        (["Invented: The red mite of other countries lives on sheep, and causes no fever."], ""),
+        ([f"An anthology. {LIBRARY[0].upper()} And more."], "for 1 of 1 questions its searches brought the text of a"),
+    ],
+)
+def test_an_agent_searches_another_corpus_and_what_it_read_there_is_told(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: list[str] | None, words: str
+) -> None:
+    monkeypatch.setenv("HOOFBEAT_CACHE", str(tmp_path / "cache"))
+    where = "" if texts is None else f"[in={published(tmp_path / 'other', texts)},with=bm25]"
+    collection = open_collection(published(tmp_path / "set", LIBRARY, relevant="d0"))
+    script = [Says(STEP, "you searched for", DONE), Says(STEP, FOUND, DONE), Says(STEP, "", search())]
+    with ScriptedServer(*script, Says(READ, "", NOTED)) as server:
+        model = a_model(server.spec(), ledger)
+        line = f"search-o1{where} > bm25"
+        made = rank_line(collection, collection.indexes(), line, tmp_path / "out", models=UsedModels(lambda _: model))
+        read = wire_text(server.seen[1].body)
+    assert (texts or LIBRARY)[0] in read
+    assert texts is None or LIBRARY[0] not in read
+    (hit, *_) = read_result(made).hits[0]
+    assert hit.document == "d0", "the target collection is ranked, whatever the agent searched"
+    notes = " ".join(stage_notes(made))
+    assert words in notes
+    assert bool(notes) == bool(words)
+    assert (texts is None) == ("other corpora" not in made.manifest.settings)
+
+
+def test_another_corpus_that_is_not_there_is_said_before_any_call() -> None:
+    indexes = IndexSet.of_passages(passages(*LIBRARY), encoder=lambda _: HashedWords())
+    with pytest.raises(UsageError, match="no corpus to search in 'nowhere'"):
+        Retriever(indexes, "search-o1[in=nowhere]")
+
+
+def test_what_an_agents_own_line_costs_counts_for_each_turn() -> None:
+    own, follows = (cost_bound(parse(f"search-r1[turns=3{more}] > bm25")) for more in (",with=hyde > bm25", ""))
+    assert own.calls == follows.calls + 3
+    assert next(stages(parse("search-r1[with=bm25] > dense"))).folders() == ()
+    assert next(stages(parse("search-r1[in=medcorp] > dense"))).folders() == ("medcorp",)
 
 
 def test_one_agent_alone_does_the_same_as_among_others(ledger: Ledger) -> None:

@@ -5,7 +5,7 @@ Rankings of other software come as TREC runs and are measured on the same questi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,12 +30,17 @@ from hoofbeat.models.model import model_facts
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.records import Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
+from hoofbeat.retrieval.line import every_stage
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
+from hoofbeat.retrieval.search_agents import AgentWriter
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, InputRef, Manifest, check_target, create, open_artefact
 from hoofbeat.store.artefact import Cost, count_outcomes, file_reference
 from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
+from hoofbeat.text import caseless
+
+_SAME_TEXT = 40  # characters: shorter texts are the same by chance
 
 Scores = dict[str, dict[str, float]]
 
@@ -149,6 +154,7 @@ def rank_line(
     asked, missing = _asked(collection, documents)
     retriever = Retriever(indexes, line, model=models)
     searched = retriever.run([(question.id, question.full_text) for question in asked], top, documents)
+    retriever.notes += target_notes(retriever, searched, collection)
     made = Manifest(
         kind=RANKINGS,
         title=retriever.line,
@@ -255,6 +261,51 @@ def _limits(
         "unasked": collection.unasked,
         **({"documents": len(documents)} if documents is not None else {}),
     }
+
+
+def target_notes(retriever: Retriever, searched: SearchResult, collection: TestCollection) -> list[str]:
+    """For how many questions an agent's searches brought a document that is to be found, before it wrote the query.
+
+    In its own corpus that is told even where it did not happen: it could have. In another corpus a passage counts that
+    holds the text of a relevant document, or is part of it.
+    """
+    notes = []
+    wanted = {
+        name: {document for document, grade in grades.items() if grade > 0 and document in collection.ids}
+        for name, grades in collection.qrels.items()
+    }
+    judged = [query for query in searched.queries if wanted.get(query.id)]
+    agents = dict.fromkeys(stage for stage in every_stage(retriever.tree) if isinstance(stage, AgentWriter))
+    for agent in agents if judged else ():
+        corpus = agent.word("in")
+        count = 0
+        for query in judged:
+            found = [name for step in query.steps if step.stage == str(agent) for name in step.found]
+            count += _brought(retriever, corpus, dict.fromkeys(found), wanted[query.id])
+        if not corpus:
+            notes.append(
+                f"{agent} searches the documents that it is measured on: its searches brought a relevant document for "
+                f"{count} of {len(judged)} questions before the query was written; in=CORPUS searches another corpus"
+            )
+        elif count:
+            notes.append(
+                f"{agent}: for {count} of {len(judged)} questions its searches brought the text of a relevant "
+                f"document, which {corpus} also holds, before the query was written"
+            )
+    return notes
+
+
+def _brought(retriever: Retriever, corpus: str, found: Iterable[str], targets: Collection[str]) -> bool:
+    """Whether passages by these ids are of the documents that are to be found, or have their text."""
+    if not corpus:
+        return any(retriever.indexes.passage(name).document in targets for name in found)
+    texts = [caseless(retriever.other(corpus).passage(name).text) for name in found]
+    wanted = [caseless(retriever.indexes.document(name).text) for name in targets]
+    return any(
+        min(len(text), len(target)) >= _SAME_TEXT and (text in target or target in text)
+        for text in texts
+        for target in wanted
+    )
 
 
 def _endpoints(retriever: Retriever, encoders: UsedModels | None) -> dict[str, Model]:

@@ -17,9 +17,7 @@ from msgspec.structs import replace
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import COLLECTION, BenchmarkCollection, find_corpus, read_passages
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.corpus import DOCUMENTS
-from hoofbeat.corpus.reader import Refusal, is_passage
-from hoofbeat.corpus.readers.beir import read_beir, read_corpus
+from hoofbeat.corpus.readers.beir import read_beir
 from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values, has_facets
@@ -28,6 +26,7 @@ from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import Retriever
+from hoofbeat.retrieval.corpus_index import content_of, holds_passages, published_documents
 from hoofbeat.retrieval.index_set import IndexSet, index_documents
 from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.files import file_sha256
@@ -111,27 +110,8 @@ def collection_of(bench: Benchmark, corpus: Corpus) -> TestCollection:
         ids=frozenset(corpus.ids()),
         content=content_of(corpus),
         inputs=[bench.artefact.reference(), corpus.artefact.reference()],
-        passages=_holds_passages(corpus),
+        passages=holds_passages(corpus),
     )
-
-
-def index_corpus(
-    corpus: Corpus, progress: Progress = SILENT, *, models: Callable[[str], Model] | None = None
-) -> IndexSet:
-    """The indexes over a corpus, kept in the user's cache."""
-    content = content_of(corpus)
-    return index_documents(corpus, content, passages=_holds_passages(corpus), models=models, progress=progress)
-
-
-def _holds_passages(corpus: Corpus) -> bool:
-    """Whether the documents of a corpus were published as passages: it was imported from such a collection."""
-    first = next(iter(corpus.documents()), None)
-    return first is not None and is_passage(first)
-
-
-def content_of(corpus: Corpus) -> str:
-    """The hash of a corpus's documents as they are now, which its manifest may not know of."""
-    return file_sha256(corpus.artefact.file(DOCUMENTS))
 
 
 def open_collection(
@@ -179,7 +159,7 @@ def _searched(corpus: Corpus, queries: Sequence[str]) -> TestCollection:
         ids=frozenset(corpus.ids()),
         content=content_of(corpus),
         inputs=[corpus.artefact.reference()],
-        passages=_holds_passages(corpus),
+        passages=holds_passages(corpus),
     )
 
 
@@ -192,15 +172,7 @@ def _public(folder: Path, split: str) -> TestCollection:
         raise InputError(f"two questions have the id {twice!r}", where=str(folder), fix="every question needs its own")
     if not tests.judgments:
         raise InputError("there are no judgments, so nothing can be measured", where=str(folder), fix="check the qrels")
-    documents = []
-    for entry in read_corpus(folder / "corpus.jsonl"):
-        if isinstance(entry, Refusal):
-            raise InputError(
-                f"a document can't be read: {entry.reason}",
-                where=f"{folder / 'corpus.jsonl'}, {entry.member}",
-                fix="mend it, or import what can be read: hoofbeat corpus import",
-            )
-        documents.append(entry.document)
+    documents = published_documents(folder)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in {".jsonl", ".tsv"})
     hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
     return TestCollection(
