@@ -239,6 +239,23 @@ def _compared(a: Asked) -> dict[str, Any]:
     return {"options": rows}
 
 
+def _reviewed(a: Asked) -> dict[str, Any]:
+    """An editor who mostly signs, sometimes takes out the last sentence or rejects, and never edits twice."""
+    rows = a.shown.get("case as the examinee reads it, numbered sentences", "").splitlines()
+    edited = "an edit of an earlier review" in a.shown.get("remarks", "")
+    verdict = "sign" if edited or a.digest % 4 else ("edit", "edit", "reject")[a.digest // 4 % 3]
+    cut = {"do": "delete", "sentence": len(rows), "text": "", "sources": [], "why": "It tells nothing."}
+    return {
+        "problems": [] if verdict == "sign" else [{"kind": "residue", "problem": "The last sentence tells nothing."}],
+        "verdict": verdict,
+        "reason": "By the findings.",
+        "edits": [cut] if verdict == "edit" else [],
+        "new_question": "",
+        "new_answer": "",
+        "new_options": [],
+    }
+
+
 _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
     frozenset(fields.split()): reply
     for fields, reply in {
@@ -261,6 +278,8 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "reason answer answerable missing": _tried,
         "reason match supported missing rival": _tried,
         "options": _compared,
+        "problems verdict reason edits new_question new_answer": _reviewed,
+        "problems verdict reason edits new_question new_answer new_options": _reviewed,
     }.items()
 }
 

@@ -30,7 +30,8 @@ class Script:
     """A backend behind the model seam: `says` is given the prompt's name and the request, and returns what to answer.
 
     A dictionary is answered as JSON, a string as it is, a `Trouble` as what went wrong. Every request is kept, except
-    those of the trials that every question goes through: `trials` answers these, and by default finds nothing wrong.
+    those of the trials and the review that every question goes through: `trials` answers these, and by default finds
+    nothing wrong.
     """
 
     max_in_flight = 8
@@ -49,7 +50,7 @@ class Script:
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
         name = request.prompt.partition("@")[0]
-        tries = name.startswith("trial-")
+        tries = name.startswith(("trial-", "item-review"))
         if not tries:
             self.requests.append((name, request))
         said = (self._trials if tries else self._says)(name, request)
@@ -70,7 +71,12 @@ class Script:
 
 
 def passing_trial(name: str, request: ChatRequest) -> object:
-    """What a trial says of a question that has nothing wrong with it; the solvers choose the first option."""
+    """What trial and review say of a question that has nothing wrong with it; the solvers choose the first option."""
+    if name == "item-review":
+        edits = {"problems": [], "edits": [], "new_question": "", "new_answer": "", "new_options": []}
+        signed = {**edits, "verdict": "sign", "reason": "fit to be published"}
+        wanted: Any = (request.schema or {})["properties"]
+        return {field: signed[field] for field in wanted}
     if name == "trial-compare":
         listed: Any = (request.schema or {})["properties"]
         letters = listed["options"]["items"]["properties"]["option"]["enum"]

@@ -189,14 +189,19 @@ def with_rival(item: RecipeItem, rival: str) -> RecipeItem:
 # Steps
 
 
-def choice_trials(s: ChoiceTrialSettings, show: Show, replace: Replace | None = None) -> list[RecipeStep]:
+def choice_trials(
+    s: ChoiceTrialSettings, show: Show, replace: Replace | None = None, *, review: RecipeStep | None = None
+) -> list[RecipeStep]:
     """The trials of questions with options, those that the settings leave on.
 
-    Where the comparing call finds an option that is also right, `replace` may put others in its place, once: what is
-    new is tried as well. Without it, or where the new ones are no better, the question is rejected.
+    `review` is a step that may edit what the trials doubt. Without it, where the comparing call finds an option that is
+    also right, `replace` may put others in its place. What is new is tried as well, once. Where it is no better, the
+    question is rejected.
     """
     steps = together(*_choice_steps(s, show, ""))
-    if replace is not None and s.compare_options:
+    if review is not None and steps:
+        steps += [review, *together(*_choice_steps(s, show, ", again"))]
+    elif replace is not None and s.compare_options:
         steps += [_replacing("replace options", replace), *together(*_choice_steps(s, show, ", again"))]
     return [*steps, account_for_trials("trials", show)] if steps else []
 
@@ -210,12 +215,13 @@ def _choice_steps(s: ChoiceTrialSettings, show: Show, which: str) -> list[Recipe
     ]
 
 
-def open_trial(show: Show) -> tuple[RecipeStep, RecipeStep]:
+def open_trial(show: Show, which: str = "") -> tuple[RecipeStep, RecipeStep]:
     """The two calls that try a question without options: a solver answers, and its answer is compared.
 
     They are apart so that a recipe may let each travel with other steps of its round; `account_for_trials` ends them.
+    `which` is what the names of a later trial end with.
     """
-    return _try_open("try the question", show), _match("compare the answer", show)
+    return _try_open(f"try the question{which}", show), _match(f"compare the answer{which}", show)
 
 
 def every_trial(s: ChoiceTrialSettings, show: Show) -> list[RecipeStep]:
@@ -225,7 +231,10 @@ def every_trial(s: ChoiceTrialSettings, show: Show) -> list[RecipeStep]:
 
 
 def account_for_trials(name: str, show: Show) -> RecipeStep:
-    """Write the doubts into the facets and count them; a question with a second right option is rejected."""
+    """Write the doubts into the facets and count them; a question with a second right option is rejected.
+
+    So is one that was edited because of a trial (`retried`) and that still has a rival answer or can't be answered.
+    """
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         outcomes = [_verdict(item) for item in items]
@@ -243,6 +252,10 @@ def _verdict(item: RecipeItem) -> Outcome:
     if trials.faults:
         details = "; ".join(f"{option} {why}" for option, why in trials.faults.items())
         return ItemRejection(reason="a wrong option is also right", details=details)
+    grave = {doubt: why for doubt, why in trial_findings(trials).items() if doubt in (RIVAL, NOT_ANSWERABLE)}
+    if item.get("retried") and grave:
+        details = "; ".join(f"{doubt}: {why}" for doubt, why in grave.items())
+        return ItemRejection(reason="its trial fails again after it was edited for it", details=details)
     return item.labelled(doubts=list(trials.doubts) or NO_DOUBT)
 
 

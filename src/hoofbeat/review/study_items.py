@@ -60,6 +60,7 @@ _TITLES = {
     "stem": ("Stem", "case"),
     "image stem": ("Stem of the image version", "case"),
     "reworded": ("Sentences that were reworded", "note"),
+    "edits": ("Edits of the final review", "note"),
     "removed": ("Sentences taken out for the image version", "note"),
     "message": ("The message it was made from", "case"),
     "group": ("Group", "note"),

@@ -104,6 +104,7 @@ def test_a_case_becomes_a_question_without_its_diagnosis(tmp_path: Path) -> None
         "first pass",
         "second pass",
         "distractors",
+        "final review",
         *("try the question", "guess from the options", "compare the options"),
     ]
     (free,) = Benchmark.open(artefact.path, "free").questions

@@ -249,7 +249,7 @@ def _derived(
     if not wording or wording.casefold() == full.casefold():
         return item, []
     names = [full, *map(str, item.get("synonyms") or ())]
-    if wrong := _not_wider(wording, names, context):
+    if wrong := not_wider(wording, names, context):
         say = f"The derivable answer {wording!r} can't be used in place of {full!r}: {wrong}. Copy the answer, or name "
         kept = flagged(item, f"what is shown carries only, says the model: {wording}")
         return kept, [("the derivable answer is not the same disease", f"{say}the same disease less specifically.")]
@@ -259,7 +259,7 @@ def _derived(
     return flagged(changed, f"the answer is less specific than in the report: {first}"), []
 
 
-def _not_wider(wording: str, names: Sequence[str], context: RecipeContext) -> str:
+def not_wider(wording: str, names: Sequence[str], context: RecipeContext) -> str:
     """Why a name is neither another name of a disease nor a wider one; nothing if it is."""
     full, *synonyms = names
     vocabularies = [context.vocabulary(name) for name in VOCABULARIES]

@@ -179,12 +179,15 @@ Leak = Callable[[RecipeItem, str, RecipeContext], tuple[ItemRejection, bool] | N
 """Whether a text gives an item's answer away: what speaks for it, and whether that is certain."""
 
 
-def distraction_steps(leak: Leak) -> list[RecipeStep]:
+def distraction_steps(
+    leak: Leak, which: str = "", *, when: Callable[[RecipeItem], bool] = lambda _item: True
+) -> list[RecipeStep]:
     """Rewrite an item's `context` without touching its `question` and `answer`, and verify what was written.
 
     The items have a `core`; `leak` says whether a text gives an item's answer away. The settings say how much may
     change (`min_change`, `max_growth`, `max_words`) and what becomes of an item whose distraction is not fit
-    (`on_bad_distraction`). What was written is `distracted`, its list of changes `changes`.
+    (`on_bad_distraction`). What was written is `distracted`, its list of changes `changes`. `which` is what the names
+    of later steps end with, `when` says for which items they are.
     """
 
     def rewritten(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome | AskAgain:
@@ -211,7 +214,7 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
 
     return [
         ask_each(
-            "distract",
+            f"distract{which}",
             "ogcare-distract",
             parts=lambda _item, _context: (None,),
             values=lambda item, _part, _context: {
@@ -221,9 +224,10 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
             },
             read=rewritten,
             role="second",
+            when=when,
         ),
         ask_each(
-            "verify distraction",
+            f"verify distraction{which}",
             "ogcare-verify-distraction",
             parts=lambda _item, _context: (None,),
             values=lambda item, _part, _context: {
@@ -235,7 +239,7 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
                 "remarks": listed(item["distraction_remarks"]) or "(none)",
             },
             read=verified,
-            when=lambda item: bool(item["distracted"]),
+            when=lambda item: when(item) and bool(item["distracted"]),
         ),
     ]
 

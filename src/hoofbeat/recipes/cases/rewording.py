@@ -9,6 +9,7 @@ shown.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -77,6 +78,14 @@ def wrong_rewording(case: Redaction, place: tuple[int, int], words: str) -> str:
     if said and shared < _MIN_SHARED * len(said):
         return f"only {shared} of its {len(said)} telling words are those of the sentence"
     return ""
+
+
+def turns_round(sources: Sequence[str], words: str) -> bool:
+    """Whether words deny where none of their sources does, or deny nothing where each of them does."""
+    denying = _lists().denying
+    denied = [not denying.isdisjoint(content_forms(each)) for each in sources if each.strip()]
+    denies = not denying.isdisjoint(content_forms(words))
+    return bool(denied) and ((denies and not any(denied)) or (not denies and all(denied)))
 
 
 def lost_numbers(source: str, words: str, diagnosis: str) -> list[str]:

@@ -97,6 +97,9 @@ _NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)\d{1,3}(?:[, \u00a0\u2009\u202f]\
                      r"(?<![\w.])(?<![A-Za-z]-)\d+(?:[.,]\d+)?")  # fmt: skip
 
 
+_BROKEN_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3})(?:,\s|\s,\s?)(?=(\d{3})(?!\d))")
+
+
 def numbers(text: str) -> list[str]:
     """The numbers of a text in one form, in their order; digits that belong to a name (COVID-19, CD34) are none."""
     return [_number(match.group()) for match in _NUMBER.finditer(text)]
@@ -109,6 +112,11 @@ def new_numbers(text: str, source: str) -> list[str]:
     held |= {part for piece in re.findall(r"\d+(?:[.,]\d+)*", source) for part in re.findall(r"\d+", piece)}
     held |= {spelt[word] for word in re.findall(r"[a-z]+", source.lower()) if word in spelt}
     return [number for number in dict.fromkeys(numbers(text)) if number not in held]
+
+
+def joined_numbers(source: str) -> str:
+    """Numbers that a source may have broken at their separator of thousands: 1137 of "1, 137, 470, and 620 cells"."""
+    return " ".join(head + rest for head, rest in _BROKEN_NUMBER.findall(source))
 
 
 def _number(text: str) -> str:

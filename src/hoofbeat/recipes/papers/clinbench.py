@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from hoofbeat.recipes.cases.case_diagnosis import MIN_SHARED, name_diagnosis
+from hoofbeat.recipes.cases.case_editor import CaseEditor
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.differentials import (
     MAX_WORDS,
@@ -27,6 +28,14 @@ from hoofbeat.recipes.cases.differentials import (
     proposals_from_stem,
 )
 from hoofbeat.recipes.cases.image_stems import account_for_images, describing_sentences, find_figures, image_version
+from hoofbeat.recipes.cases.item_review import (
+    ItemReview,
+    as_shown,
+    edits_table,
+    item_review,
+    review_after_trials,
+    shown_case,
+)
 from hoofbeat.recipes.cases.rare_diseases import CATALOGUES, known_names, rare_track
 from hoofbeat.recipes.cases.shown_sentences import choose_shown, drop_call_outs, no_leaks, shown, take_case, with_shown
 from hoofbeat.recipes.cases.stems import complete, long_enough, spans_of, stem_evidence
@@ -73,6 +82,7 @@ class ClinbenchSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
     min_options: Annotated[int, Meta(description="Fewest options of a question.", ge=2)] = 6
     max_options: Annotated[int, Meta(description="Most options of a question.", ge=2)] = 11
     choose: Annotated[bool, Meta(description="Ask a model which candidates make good options.")] = True
+    item_review: ItemReview = True
     specialty: Annotated[
         Literal["rule", "model"], Meta(description="How a diagnosis is sorted into the 11 specialties.")
     ] = "rule"
@@ -102,6 +112,7 @@ class ClinbenchSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
 
 
 def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
+    editor = CaseEditor(partial(_exam, s), max_words=s.option_words)
     return [
         *filter_steps(s.select),
         complete("complete case", by=s.completeness, images=s.images),
@@ -134,7 +145,13 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
             vocabularies=s.vocabularies,
             max_words=s.option_words,
         ),
-        *choice_trials(s, partial(_exam, s), partial(drop_options, minimum=s.min_options)),
+        *(item_review(editor) if s.item_review else ()),
+        *choice_trials(
+            s,
+            as_shown(partial(_exam, s)),
+            partial(drop_options, minimum=s.min_options),
+            review=review_after_trials(editor) if s.item_review else None,
+        ),
         label_step("specialty", "clinbench", by=s.specialty, text=known_names, vocabulary="icd10cm"),
         rare_track("rare diseases", cover=s.rare_cover, catalogues=s.rare_catalogues),
         draw_sample("sample for physicians", s.physicians),
@@ -160,13 +177,16 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     about = "Figures in place of the text that describes them; questions without a usable image are left out."
     edition = Edition(name="image", about=about, questions=images)
     context.tables["cuts"] = cuts_table(items)
+    if context.settings.item_review:
+        context.tables["edits"] = edits_table(items, {item.id: item["stem"] for item in items})
     tasks = review_tasks(items, context.settings.question)
     return RecipeOutput(questions=questions, editions=(edition,), review=tuple(tasks))
 
 
 def _exam(s: ClinbenchSettings, item: RecipeItem) -> TriedQuestion:
     options = tuple(each["text"] for each in item["options"])
-    return TriedQuestion(question=s.question, answer=item["diagnosis"], case=item["stem"], options=options)
+    asked = str(item.get("question") or s.question)
+    return TriedQuestion(question=asked, answer=item["diagnosis"], case=item["stem"], options=options)
 
 
 def _question(item: RecipeItem, context: RecipeContext) -> Question:
@@ -174,8 +194,8 @@ def _question(item: RecipeItem, context: RecipeContext) -> Question:
     proven = item.proven(*stem_evidence(document, spans_of(item)))
     return Question(
         id=item.id,
-        text=context.settings.question,
-        context=item["stem"],
+        text=str(item.get("question") or context.settings.question),
+        context=shown_case(item, item["stem"]),
         answer=item["diagnosis"],
         options=tuple(each["text"] for each in item["options"]),
         documents=item.documents,

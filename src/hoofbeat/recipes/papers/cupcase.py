@@ -3,8 +3,8 @@
 A model that sees the whole report names its diagnosis and says which sentences of the case presentation an examinee may
 see, reworded where one tells a finding and the answer at once; a second pass sees the case before and after, changes
 what it names, and says how specific the answer can be. Three distractors from
-ICD-10-CM, chosen by the model among candidates or by the paper's ranks; a discipline; a share of all of it for people
-to check.
+ICD-10-CM, chosen by the model among candidates or by the paper's ranks; a final review of the whole item; a discipline;
+a share of all of it for people to check.
 """
 
 from __future__ import annotations
@@ -18,8 +18,18 @@ from msgspec import Meta
 from hoofbeat.corpus.roles import find_case
 from hoofbeat.recipes.cases.answer_options import shuffled
 from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES, name_diagnosis, with_flags
+from hoofbeat.recipes.cases.case_editor import CaseEditor
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, candidate_step, distractor_step
+from hoofbeat.recipes.cases.item_review import (
+    ItemReview,
+    as_shown,
+    edits_table,
+    item_review,
+    review_after_trials,
+    shown_case,
+    with_edits,
+)
 from hoofbeat.recipes.cases.option_choice import Candidate, choose_options
 from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
 from hoofbeat.recipes.cases.shown_sentences import (
@@ -77,6 +87,7 @@ class CupcaseSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
     leave_out: Annotated[
         tuple[str, ...], Meta(description="Beginnings of codes that are no diagnoses and no distractors.")
     ] = NO_DIAGNOSES
+    item_review: ItemReview = True
     labels: Annotated[Literal["rule", "model"], Meta(description="Who labels the discipline.")] = "rule"
     review_share: Annotated[
         float, Meta(description="Share of the items that people check after each step.", ge=0, le=1)
@@ -85,6 +96,7 @@ class CupcaseSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
 
 
 def _steps(s: CupcaseSettings) -> list[RecipeStep]:
+    editor = CaseEditor(_exam, max_words=s.option_words)
     return [
         *filter_steps(s.filters),
         sample("sample", s.sample),
@@ -96,7 +108,8 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
         no_leaks("leaks"),
         long_enough("length", s.min_words),
         *_distractors(s),
-        *choice_trials(s, _exam, _with_others),
+        *(item_review(editor) if s.item_review else ()),
+        *choice_trials(s, as_shown(_exam), _with_others, review=review_after_trials(editor) if s.item_review else None),
         label_step("discipline", "cupcase", facet="discipline", by=s.labels),
         reviewed("review", s.reviews, lambda _item, labels: _reviewed(labels, s.reviews), criteria=CRITERIA),
     ]
@@ -192,6 +205,8 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     choice = tuple(_question(item, context, options=True) for item in items)
     free = tuple(_question(item, context, options=False) for item in items)
     context.tables["cuts"] = cuts_table(items)
+    if context.settings.item_review:
+        context.tables["edits"] = edits_table(items, {item.id: item["stem"] for item in items})
     return RecipeOutput(
         questions=choice,
         editions=(Edition(name="free", about="The same cases without options: free text.", questions=free),),
@@ -199,17 +214,21 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     )
 
 
+def _asked(item: RecipeItem) -> str:
+    return str(item.get("question") or QUESTION)
+
+
 def _exam(item: RecipeItem) -> TriedQuestion:
     options = (item["diagnosis"], *item["distractors"])
-    return TriedQuestion(question=QUESTION, answer=item["diagnosis"], case=item["stem"], options=options)
+    return TriedQuestion(question=_asked(item), answer=item["diagnosis"], case=item["stem"], options=options)
 
 
 def _question(item: RecipeItem, context: RecipeContext, *, options: bool) -> Question:
     every = (item["diagnosis"], *item["distractors"])
     return Question(
         id=item.id,
-        text=QUESTION,
-        context=item["stem"],
+        text=_asked(item),
+        context=shown_case(item, item["stem"]),
         answer=item["diagnosis"],
         options=shuffled(every, context.rng("options", item.id)) if options else (),
         images=_images(item, context),
@@ -234,8 +253,10 @@ def _tasks(items: Sequence[RecipeItem], context: RecipeContext) -> list[ReviewTa
         tasks += [
             ReviewTask(
                 item=item.id, kind="leak", criteria=LEAK_CRITERIA, why="drawn by the seed", step=step,
-                question=item[stem],
-                shown=with_flags(item, {"diagnosis": item["diagnosis"], "quote": item["diagnosis_quote"]}),
+                question=shown_case(item, item[stem]) if stem == "stem" else item[stem],
+                shown=with_edits(
+                    item, with_flags(item, {"diagnosis": item["diagnosis"], "quote": item["diagnosis_quote"]})
+                ),
             )
             for item in _drawn(items, context, step)
         ]  # fmt: skip

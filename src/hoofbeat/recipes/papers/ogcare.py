@@ -33,10 +33,19 @@ from hoofbeat.recipes.cases.decisive_step import (
     told_at,
 )
 from hoofbeat.recipes.cases.distraction import distraction_steps, distraction_table, giving_away, listed, telling_words
+from hoofbeat.recipes.cases.item_review import (
+    ItemReview,
+    TextEdit,
+    edits_table,
+    item_review,
+    review_after_trials,
+    shown_case,
+    with_edits,
+)
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step, rarity_step
 from hoofbeat.recipes.guards.leaks import find_leaks
-from hoofbeat.recipes.guards.text_checks import new_numbers, numbered, pointed, sound
+from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, numbered, pointed, sound
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, reviewed
@@ -48,7 +57,7 @@ from hoofbeat.retrieval.index.chunking import sentence_spans
 Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome | AskAgain]
 _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
 CRITERIA = ("medical alignment", "need for expertise")
-_BROKEN_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3})(?:,\s|\s,\s?)(?=(\d{3})(?!\d))")
+_SAME_STEP = 0.5  # of the telling words of a step, in an answer that recommends it
 _BESIDE = 400  # characters kept free for a step and the fences
 _HIDDEN = {
     "significance": {"back"},
@@ -122,6 +131,7 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
     leak_share: Annotated[
         float, Meta(description="Share of the step's telling words in one sentence that gives it away.", gt=0, le=1)
     ] = 0.75
+    item_review: ItemReview = True
     distraction: Annotated[bool, Meta(description="Whether a second model rewrites the questions.")] = True
     on_bad_distraction: Annotated[
         Literal["reject", "keep-original"], Meta(description="What to do where a rewritten question is not fit.")
@@ -138,9 +148,15 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
 
 
 def _steps(s: OgcareSettings) -> list[RecipeStep]:
-    """The steps; those of a group do not need each other, so that a batch folder takes the calls in six rounds."""
+    """The steps; those of a group do not need each other, so that a batch folder takes the calls in seven rounds.
+
+    Only what the final review edits, and what the trials doubt, takes more.
+    """
     tried = open_trial(_exam) if s.try_answer else ()
     distracting = distraction_steps(_leak) if s.distraction else []
+    edited = s.item_review and s.try_answer
+    tried_again = open_trial(_exam, ", again") if edited else ()
+    distracting_again = distraction_steps(_leak, ", again", when=_retried) if edited and s.distraction else []
     return [
         *filter_steps(_venue_line(s), spare=("no venue stated",) if s.unknown_venue == "keep" else ()),
         rarity_step(s.citations, RarityLimits(year=s.year, total=s.total, other=s.other)),
@@ -155,8 +171,12 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
             **{name: _value(name) for name in ("significance", "step", "context", "question", "answer")},
             remarks=lambda item, _: listed(item.get("flags", ())) or "(none)",
         ),
+        *(item_review(_EDITOR) if s.item_review else ()),
         *together(*tried[:1], *distracting[:1]),
         *together(*tried[1:], *distracting[1:]),
+        *([review_after_trials(_EDITOR)] if edited else ()),
+        *together(*tried_again[:1], *distracting_again[:1]),
+        *together(*tried_again[1:], *distracting_again[1:]),
         *([account_for_trials("trials", _exam)] if tried else ()),
         label_step("specialty", "ogcare"),
         reviewed("review", s.reviews, lambda _item, labels: _rated(labels, s), criteria=CRITERIA),
@@ -409,7 +429,7 @@ def _objection(item: RecipeItem, context: RecipeContext) -> AskAgain | None:
         faults.append(ItemRejection(reason="the question proposes an answer", details=question))
     if len(sentence_spans(answer)) > s.answer_sentences:
         faults.append(ItemRejection(reason="the answer has too many sentences", details=answer))
-    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", f"{source}\n{_joined_numbers(source)}"):
+    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", f"{source}\n{joined_numbers(source)}"):
         faults.append(ItemRejection(reason="a number is not in the source", details=", ".join(invented)))
     if faults:
         return _wrong(faults[0])
@@ -420,11 +440,6 @@ def _objection(item: RecipeItem, context: RecipeContext) -> AskAgain | None:
         say = f"A rule doubts these words: {leak[0].details}. If they tell something of the step, write without them."
         return _insist(leak[0], say, item)
     return None
-
-
-def _joined_numbers(source: str) -> str:
-    """Numbers that a source may have broken at their separator of thousands: 1137 of "1, 137, 470, and 620 cells"."""
-    return " ".join(head + rest for head, rest in _BROKEN_NUMBER.findall(source))
 
 
 def _leak(item: RecipeItem, text: str, context: RecipeContext) -> tuple[ItemRejection, bool] | None:
@@ -525,11 +540,13 @@ def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> It
 
 
 def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
-    plain = tuple(_made(item, item["context"], context) for item in items)
-    main = tuple(_made(item, item.get("distracted") or item["context"], context) for item in items)
+    plain = tuple(_made(item, shown_case(item, item["context"]), context) for item in items)
+    main = tuple(_made(item, item.get("distracted") or shown_case(item, item["context"]), context) for item in items)
     editions: tuple[Edition, ...] = ()
     context.tables["cuts"] = cuts_table(items)
     context.tables["corrections"] = _corrections(items)
+    if context.settings.item_review:
+        context.tables["edits"] = edits_table(items, {item.id: item["context"] for item in items})
     if context.settings.distraction:
         context.tables["distraction"] = distraction_table(items)
         editions = (Edition(name="original", about="the questions before they were distracted", questions=plain),)
@@ -541,7 +558,9 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
             why="every question is rated from 1 to 5 by physicians",
             step="review",
             question=question.full_text,
-            shown={"answer": question.answer, "rationale": item["rationale"], "original": original.context},
+            shown=with_edits(
+                item, {"answer": question.answer, "rationale": item["rationale"], "original": original.context}
+            ),
         )
         for item, question, original in zip(items, main, plain, strict=True)
         if item["review"] == "waiting"
@@ -552,6 +571,55 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
 def _exam(item: RecipeItem) -> TriedQuestion:
     """The question before distraction: whether that keeps what the answer needs is verified apart."""
     return TriedQuestion(question=item["question"], answer=item["answer"], case=item["context"])
+
+
+class _Editor:
+    """How the final review changes an item: its context, question and answer."""
+
+    asks = "step"
+
+    def show(self, item: RecipeItem) -> TriedQuestion:
+        return _exam(item)
+
+    def with_text(self, item: RecipeItem, edits: Sequence[TextEdit], _context: RecipeContext) -> RecipeItem:
+        text, at = "", 0
+        for edit in edits:
+            text += item["context"][at : edit.start] + edit.words
+            at = edit.end
+        text += item["context"][at:]
+        paragraphs = (" ".join(each.split()) for each in re.split(r"\n\s*\n", text))
+        return item.put(context="\n\n".join(filter(None, paragraphs)))
+
+    def with_question(self, item: RecipeItem, question: str) -> RecipeItem:
+        return item.put(question=question)
+
+    def with_answer(self, item: RecipeItem, answer: str) -> RecipeItem:
+        return item.put(answer=answer)
+
+    def with_option(self, item: RecipeItem, _old: str, _new: str) -> RecipeItem:
+        return item
+
+    def leak(self, item: RecipeItem, text: str, context: RecipeContext) -> tuple[str, bool] | None:
+        found = _leak(item, text, context)
+        return (found[0].details, found[1]) if found else None
+
+    def wrong_answer(self, item: RecipeItem, answer: str, _context: RecipeContext) -> str:
+        same = any(giving_away(answer, told, share=_SAME_STEP) for told in (item["step"], item["answer"]))
+        return "" if same else "it has few words of the decisive step"
+
+    def wrong_option(self, _item: RecipeItem, _option: str, _context: RecipeContext) -> str:
+        return "the question has no options"
+
+    def same_option(self, _one: str, _other: str, _context: RecipeContext) -> str:
+        return ""
+
+
+_EDITOR = _Editor()
+
+
+def _retried(item: RecipeItem) -> bool:
+    """Whether the final review edited an item because of its trial: it is another text for a distraction as well."""
+    return bool(item.get("retried"))
 
 
 def _corrections(items: Sequence[RecipeItem]) -> TableFile:

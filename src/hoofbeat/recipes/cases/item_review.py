@@ -1,0 +1,566 @@
+"""The final review: nothing is kept that an editor would not sign.
+
+A trial with a strong model showed that items pass every check and still are not publishable as they are: a decisive
+fact is gone, the key says more than the case can carry, the authors' reasons stand in the text, two options are right.
+So the last look is that of an editor. One call sees the whole report and the whole item, lists problems, and signs,
+edits or rejects. Edits point at sentences of the report. Rules object to an edit that brings a number without a source,
+turns a denial round, names the answer or makes an option the answer; the model is told and asked once more. What it
+insists on is taken and flagged, but not a number or a name. An edited item is reviewed again by a call that sees it for
+the first time, `REVIEWS` times at most; an item that is not signed then is rejected.
+
+Use: `*item_review(editor)` where text, question and options are final, then the trials, then
+`review_after_trials(editor)` for what they doubt. `editor` reads and changes the items of a recipe. `edits_table`
+lists every edit with what it rests on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Annotated, Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from hoofbeat.corpus.terms import content_forms
+from hoofbeat.errors import UsageError
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.redaction import without_pointers
+from hoofbeat.recipes.cases.rewording import turns_round
+from hoofbeat.recipes.context import CUT_MARK, RecipeContext, TableFile
+from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, sound
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.review_tasks import NOT_TRIED
+from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
+from hoofbeat.recipes.trials import Show, TriedQuestion, trial_findings, trials_of
+from hoofbeat.records import Document, Span
+from hoofbeat.retrieval.index.chunking import sentence_spans
+from hoofbeat.window import size
+
+PROMPT = "item-review"
+REVIEWS = 3
+"""How often an item is reviewed before the trials: twice it may be edited, the last time it is signed or rejected."""
+
+SIGNED, EDITED = "signed", "edited"
+_KINDS = {
+    "fact_lost": "a fact that the answer needs is missing",
+    "leak": "the item gives the answer away",
+    "key": "the answer is wrong or more than the case supports",
+    "second_right": "another answer is as good",
+    "altered": "the case says what the report does not",
+    "question": "the question does not ask for the answer",
+    "absurd_option": "an option is absurd",
+    "style": "the answer stands out among the options",
+    "residue": "remains of the report or of editing",
+    "other": "another problem",
+}
+_NO_ROOM = "not reviewed: the model's window is too small for the final review"
+_LIGHT = frozenset({"style", "residue", "other"})
+_POWER = re.compile(r"(?<=10)\s*\^\s*(?=[-−]?\d)")
+_SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_SPACE_BEFORE = re.compile(r"[ \t]+(?=[.,;:])")
+_PRONOUN = re.compile(r"\b(?:he|she|his|hers?|him|himself|herself)\b", re.IGNORECASE)
+_HIDDEN = frozenset({"back"})
+_BESIDE = 600  # bytes kept free for the fences
+
+ItemReview = Annotated[
+    bool, Meta(description="Have a model review each finished item as an editor, and edit or reject it.")
+]
+
+
+class TextEdit(NamedTuple):
+    """Characters of the shown text and the words in their place."""
+
+    start: int
+    end: int
+    words: str
+    why: str
+
+
+class ItemEditor(Protocol):
+    """How the items of a recipe are read and changed."""
+
+    asks: str
+    """What the key is: `diagnosis` or `step`."""
+
+    def show(self, item: RecipeItem) -> TriedQuestion:
+        """The item as an examinee sees it; the case with its call-outs."""
+
+    def with_text(self, item: RecipeItem, edits: Sequence[TextEdit], context: RecipeContext) -> RecipeItem:
+        """The item with these edits of its case, none within another, in their order."""
+
+    def with_question(self, item: RecipeItem, question: str) -> RecipeItem:
+        """The item with this question."""
+
+    def with_answer(self, item: RecipeItem, answer: str) -> RecipeItem:
+        """The item with this wording of its key; the earlier one is another name of it."""
+
+    def with_option(self, item: RecipeItem, old: str, new: str) -> RecipeItem:
+        """The item with another wrong option in the place of one."""
+
+    def leak(self, item: RecipeItem, text: str, context: RecipeContext) -> tuple[str, bool] | None:
+        """Words of a text that give the key away, and whether a rule is sure of it."""
+
+    def wrong_answer(self, item: RecipeItem, answer: str, context: RecipeContext) -> str:
+        """Why a wording is not one of the item's key; nothing if it is."""
+
+    def wrong_option(self, item: RecipeItem, option: str, context: RecipeContext) -> str:
+        """Why a text can't be a wrong option beside the item's key; nothing if it can."""
+
+    def same_option(self, one: str, other: str, context: RecipeContext) -> str:
+        """Why two options mean the same; nothing if they do not."""
+
+
+def item_review(editor: ItemEditor) -> list[RecipeStep]:
+    """Review every item until it is signed, `REVIEWS` times at most."""
+    names = ("final review", "final review, second", "final review, third")
+    return [
+        _review_step(name, editor, last=number == REVIEWS, after_trials=False)
+        for number, name in enumerate(names[:REVIEWS], 1)
+    ]
+
+
+def review_after_trials(editor: ItemEditor) -> RecipeStep:
+    """Review once more what the trials doubt, with their words; an edited item is to be tried again."""
+    return _review_step("final review, after the trials", editor, last=False, after_trials=True)
+
+
+def shown_case(item: RecipeItem, text: str) -> str:
+    """The case of an item as it is shown: once reviewed, without its marks of figures, tables and references."""
+    return _plain(text) if "item_review" in item.values else text
+
+
+def as_shown(show: Show) -> Show:
+    """What an examinee sees, with the case as it is shown."""
+
+    def shown(item: RecipeItem) -> TriedQuestion:
+        exam = show(item)
+        return msgspec.structs.replace(exam, case=shown_case(item, exam.case))
+
+    return shown
+
+
+def edits_table(items: Sequence[RecipeItem], shown: Mapping[str, str]) -> TableFile:
+    """Every edit of the final review: part, words before and after, sentences of the report, reason, whether taken.
+
+    `shown` are the cases by item as they were before call-outs were left out, which is listed as well.
+    """
+    rows: list[tuple[object, ...]] = []
+    for item in items:
+        rows += [
+            (item.id, e["review"], e["part"], e["before"], e["after"], " | ".join(e["sources"]), e["why"], e["refused"])
+            for e in item.get("edits", ())
+        ]
+        text = shown.get(item.id, "")
+        for start, end in sentence_spans(text) if "item_review" in item.values else ():
+            before = _line(text[start:end])
+            if (after := _plain(before)) != before:
+                why = "marks of figures, tables and references are not shown (rule)"
+                rows.append((item.id, "", "case", before, after, "", why, ""))
+    return TableFile(("item", "review", "part", "before", "after", "sources", "why", "refused"), rows)
+
+
+def with_edits(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
+    """What a reviewer is shown, with the edits of the final review where there are any."""
+    made = [f"{e['before']}\n→ {e['after'] or '(left out)'}" for e in item.get("edits", ()) if not e["refused"]]
+    return {**told, "edits": "\n\n".join(made)} if made else told
+
+
+# The step
+
+
+def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: bool) -> RecipeStep:
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
+        exam = editor.show(item)
+        lines = "\n".join(f"{n}. {_plain(_line(exam.case[a:b]))}" for n, (a, b) in _sentences(exam.case))
+        beside = {
+            "case": lines,
+            "question": exam.question,
+            "options": _lettered(exam),
+            "answer": exam.answer,
+            "remarks": _remarks(item, exam) or "(none)",
+        }
+        _, report = _report(item, context, sum(map(size, beside.values())))
+        return {"report": report, "asks": editor.asks, **beside}
+
+    def schema(item: RecipeItem) -> Schema:
+        contract: Any = load_prompt(PROMPT).schema
+        options = editor.show(item).options
+        properties = dict(contract["properties"])
+        if options:
+            letter = {"type": "string", "enum": list(ascii_uppercase[: len(options)])}
+            listed = properties["new_options"]
+            each = {**listed["items"], "properties": {**listed["items"]["properties"], "option": letter}}
+            properties["new_options"] = {**listed, "items": each}
+        else:
+            del properties["new_options"]
+        return {**contract, "properties": properties, "required": [n for n in contract["required"] if n in properties]}
+
+    def parts(item: RecipeItem, context: RecipeContext) -> tuple[None, ...]:
+        """None where the window does not even hold the item: it goes on, flagged."""
+        exam = editor.show(item)
+        beside = (exam.case, exam.question, _lettered(exam), exam.answer, _remarks(item, exam))
+        try:
+            context.room(load_prompt(PROMPT), beside=sum(map(size, beside)) + _BESIDE)
+        except UsageError:
+            return ()
+        return (None,)
+
+    def read(item: RecipeItem, replies: Sequence[PartReply], context: RecipeContext) -> Outcome | AskAgain:
+        if not replies:
+            return item.put(flags=list(dict.fromkeys((*item.get("flags", ()), _NO_ROOM))))
+        if replies[0].failure is not None:
+            return replies[0].failure
+        value, exam = replies[0].value or {}, editor.show(item)
+        beside = (exam.case, exam.question, _lettered(exam), exam.answer, _remarks(item, exam))
+        spans, _ = _report(item, context, sum(map(size, beside)))
+        review = _Review(item, value, editor, context, spans, name)
+        review.read()
+        outcome = review.outcome(last=last, after_trials=after_trials)
+        if not review.objections:
+            return outcome
+        reason, _ = review.objections[0]
+        say = " ".join(say for _, say in review.objections)
+        return AskAgain(reason=reason, details=say[:1000], say=say, otherwise=outcome)
+
+    def due(item: RecipeItem) -> bool:
+        if after_trials:
+            return any(doubt != NOT_TRIED for doubt in trials_of(item).doubts)
+        return (item.get("item_review") or {}).get("state") != SIGNED
+
+    return ask_each(
+        name,
+        PROMPT,
+        parts=parts,
+        values=lambda item, _part, context: values(item, context),
+        read=read,
+        schema=lambda item, _part, _context: schema(item),
+        when=due,
+    )
+
+
+def _sentences(text: str) -> list[tuple[int, tuple[int, int]]]:
+    return list(enumerate(sentence_spans(text), 1))
+
+
+def _lettered(exam: TriedQuestion) -> str:
+    """The options by letter, in the order they are given, with the key marked."""
+    return "\n".join(
+        f"{letter}) {text}{'  [key]' if text == exam.answer else ''}"
+        for letter, text in zip(ascii_uppercase, sorted(exam.options), strict=False)
+    )
+
+
+def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
+    """What rules, trials and earlier reviews noted, as lines of a list."""
+    told = [f"a rule: {each}" for each in item.get("flags", ())]
+    told += [f"a trial: {doubt}: {why}" for doubt, why in trial_findings(trials_of(item)).items()]
+    others = [len(each.split()) for each in exam.options if each != exam.answer]
+    if others and len(exam.answer.split()) > max(others):
+        told.append(f"a rule: the key is the longest option ({len(exam.answer.split())} words, others {max(others)})")
+    if not exam.options and (found := _PRONOUN.search(f"{exam.question} {exam.answer}")):
+        told.append(f'a rule: question or key says {found[0]!r}; say "the patient" instead')
+    for each in item.get("edits", ()):
+        done = f"not made ({each['refused']})" if each["refused"] else "made"
+        told.append(f"an edit of an earlier review, {done}: {each['before']!r} became {each['after']!r}: {each['why']}")
+    return "\n".join(f"- {each}" for each in told)
+
+
+def _report(item: RecipeItem, context: RecipeContext, beside: int) -> tuple[list[Span], str]:
+    """The sentences of the report and the numbered lines that show them, under their headings, with legends."""
+    document = context.document(item.documents[0])
+    places: list[tuple[str, Span]] = []
+    parts = [(each.heading, each.body, each.end) for each in document.sections if each.role not in _HIDDEN]
+    for heading, start, end in parts or [("", 0, len(document.text))]:
+        for a, b in sentence_spans(document.text, start, end):
+            if any(map(str.isalnum, document.text[a:b])):
+                places.append((heading, Span(document=document.id, start=a, end=b, quote=document.text[a:b])))
+    lines, under = [], ""
+    for number, (heading, span) in enumerate(places, 1):
+        if heading and heading != under:
+            lines.append(f"[{_line(heading)}]")
+        under = heading
+        lines.append(f"{number}. {_line(span.quote)}")
+    spans = [span for _, span in places]
+    whole = "\n".join(lines)
+    shown = context.fit(whole, load_prompt(PROMPT), beside=beside + _BESIDE)
+    if shown == whole:
+        return spans, shown
+    shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
+    count = sum(not line.startswith("[") for line in shown.split("\n")) if shown else 0
+    return spans[:count], shown + CUT_MARK
+
+
+def _plain(text: str) -> str:
+    """A text without its marks of figures, tables and references."""
+    return _SPACE_BEFORE.sub("", without_pointers(text))
+
+
+def _line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+# What a reply makes of an item
+
+
+class _Review:
+    """A reply, what rules have against it, and the item with those edits that can stand."""
+
+    def __init__(
+        self,
+        item: RecipeItem,
+        value: Mapping[str, Any],
+        editor: ItemEditor,
+        context: RecipeContext,
+        report: Sequence[Span],
+        name: str,
+    ) -> None:
+        self.objections: list[tuple[str, str]] = []
+        self._item = item
+        self._value = value
+        self._editor = editor
+        self._context = context
+        self._document: Document = context.document(item.documents[0])
+        self._report = report
+        self._name = name
+        self._records: list[dict[str, Any]] = []
+        self._flags: list[str] = []
+
+    @property
+    def _taken(self) -> bool:
+        return any(not each["refused"] for each in self._records)
+
+    def read(self) -> None:
+        """Apply the edits that rules let pass, and note what they object to."""
+        if self._value["verdict"] == "reject":
+            return
+        self._read_answer_and_options()
+        self._read_question()
+        self._read_text()
+        verdict, problems = self._value["verdict"], self._value["problems"]
+        if verdict == "edit" and not self._records:
+            self._object("an edit is wanted and none is given", "Your verdict is `edit`, and there is no edit.")
+        if verdict == "sign" and problems and not self._records:
+            say = "You sign and list problems. Mend them with edits, or list none if you would publish the item so."
+            self._object("it is signed with problems", say, flag=_told(problems))
+
+    def outcome(self, *, last: bool, after_trials: bool) -> Outcome:
+        """What becomes of the item."""
+        value, problems = self._value, self._value["problems"]
+        if value["verdict"] == "reject":
+            return _rejected(problems, f"{value['reason']} {_told(problems)}".strip())
+        signed = value["verdict"] == "sign" and not self._records
+        light = all(each["kind"] in _LIGHT for each in problems) and self._taken
+        if last and not signed and not light:
+            reason = "final review: not signed after two edits"
+            return ItemRejection(reason=reason, details=f"{value['reason']} {_told(problems)}".strip())
+        found = {
+            "state": SIGNED if signed or last else EDITED,
+            "reviews": (self._item.get("item_review") or {}).get("reviews", 0) + 1,
+            "reason": value["reason"],
+            "problems": [dict(each) for each in problems],
+        }
+        if last and not signed:
+            self._flags.append("the last edits of the final review were not reviewed again")
+        flags = [f"final review: {each}" for each in self._flags]
+        item = self._item.put(item_review=found, edits=[*self._item.get("edits", ()), *self._records])
+        item = item.put(flags=list(dict.fromkeys((*item.get("flags", ()), *flags)))) if flags else item
+        if self._taken and (after_trials or "trials" in item.values):
+            item = item.put(trials={}, retried=after_trials)  # they are about another text
+        return item
+
+    # Parts of an item
+
+    def _read_text(self) -> None:
+        text = self._editor.show(self._item).case
+        places = sentence_spans(text)
+        new: dict[int, str] = {}
+        after: dict[int, list[str]] = {}
+        whys: dict[int, list[str]] = {}
+        for edit in self._value["edits"]:
+            number, words = int(edit["sentence"]), "" if edit["do"] == "delete" else str(edit["text"]).strip()
+            if (
+                number > len(places)
+                or (number == 0 and edit["do"] != "insert")
+                or (not words and edit["do"] != "delete")
+            ):
+                say = f"The edit {edit['do']} {number} {words!r} can't be made: the case has {len(places)} sentences."
+                self._object("an edit is of no sentence", say)
+                self._record("case", "", words, [], str(edit["why"]), f"there is no sentence {number} to {edit['do']}")
+                continue
+            before = "" if edit["do"] == "insert" else _line(text[slice(*places[number - 1])])
+            if number in new and edit["do"] != "insert":
+                self._object("a sentence is edited twice", f"Sentence {number} of the case is edited twice.")
+                self._record("case", before, words, [], str(edit["why"]), "the sentence is edited already")
+                continue
+            sources, refused = self._check_sentence(edit, before, words)
+            self._record("case", before, words, sources, str(edit["why"]), refused)
+            if refused:
+                continue
+            whys.setdefault(max(1, number), []).append(str(edit["why"]))
+            if edit["do"] == "insert":
+                after.setdefault(number, []).append(words)
+            else:
+                new[number] = words
+        edits = []
+        for number, place in enumerate(places, 1):
+            if number not in whys:
+                continue
+            own = new.get(number, text[slice(*place)].strip())
+            first = after.get(0, []) if number == 1 else []
+            words = " ".join(filter(None, (*first, own, *after.get(number, ()))))
+            edits.append(TextEdit(*place, words, f"final review: {'; '.join(whys[number])}"))
+        if edits:
+            self._item = self._editor.with_text(self._item, edits, self._context)
+
+    def _check_sentence(self, edit: Mapping[str, Any], before: str, words: str) -> tuple[list[Span], str]:
+        """The sources of an edit, and why it is refused where a rule is sure that it can't stand."""
+        numbers = [int(each) for each in edit["sources"]]
+        sources = [self._report[each - 1] for each in numbers if 1 <= each <= len(self._report)]
+        if not words:
+            return sources, ""
+        where = f"The new sentence {words!r}"
+        if len(sources) < len(numbers):
+            say = f"{where} names sources that are not there: the report has {len(self._report)} sentences."
+            self._object("a source of an edit is not in the report", say)
+        told = [before, *(span.quote for span in sources)]
+        if fault := sound(words, what="edit", source=self._document.text):
+            self._object("an edit can't be used", f"{where} can't be used: {fault.reason}.")
+            return sources, fault.reason
+        if added := _new_numbers(words, "\n".join(told)):
+            self._object("an edit has a number without a source", f"{where}: {added[0]} is not in its sources.")
+            if unknown := _new_numbers(words, self._document.text):
+                return sources, f"the number {unknown[0]} is not in the report"
+            self._flags.append(f"the number {added[0]} is not in the sources of the edit {words!r}")
+        if not sources and set(content_forms(words)) - set(content_forms(before)):
+            say = f"{where} has new words and no sources."
+            self._object("an edit has no source", say, flag=say)
+        if turns_round(told, words):
+            say = f"{where} denies what its sources say, or says what they deny."
+            self._object("an edit turns a denial round", say, flag=say)
+        return sources, self._leaks(words, where)
+
+    def _leaks(self, words: str, where: str) -> str:
+        leak = self._editor.leak(self._item, words, self._context)
+        if leak is None:
+            return ""
+        said, sure = leak
+        say = f"{where} has words that name the answer, says a word list: {said!r}."
+        self._object("an edit names the answer", say, flag="" if sure else say)
+        return f"it names the answer: {said}" if sure else ""
+
+    def _read_question(self) -> None:
+        words, before = _line(self._value["new_question"]), self._editor.show(self._item).question
+        if not words or words == before:
+            return
+        fault = sound(words, what="question", source=self._document.text)
+        refused = fault.reason if fault else "" if words.endswith("?") else "the question does not end as a question"
+        if refused:
+            self._object("the new question can't be used", f"The new question {words!r} can't be used: {refused}.")
+        refused = refused or self._leaks(words, "The new question")
+        self._record("question", before, words, [], _why(self._value, "question"), refused)
+        if not refused:
+            self._item = self._editor.with_question(self._item, words)
+
+    def _read_answer_and_options(self) -> None:
+        """The key first: options are compared with the key as it will be."""
+        item, editor, context = self._item, self._editor, self._context
+        exam = editor.show(item)
+        key = _line(self._value["new_answer"])
+        key = key.rstrip(".") if exam.options else key
+        changed = item
+        refused = ""
+        if key and key != exam.answer:
+            changed, refused = self._new_key(key)
+        letters = dict(zip(ascii_uppercase, sorted(exam.options), strict=False))
+        options = [each for each in exam.options if each != exam.answer]
+        for entry in self._value.get("new_options", ()):
+            old, new = letters.get(str(entry["option"]), ""), _line(entry["text"]).rstrip(".")
+            if old not in options or not new or new == old:
+                if old == exam.answer and new != old:
+                    self._object("the key is among the new options", "The key is changed in `new_answer` alone.")
+                continue
+            why = editor.wrong_option(changed, new, context)
+            others = [each for each in options if each != old]
+            why = why or next(
+                (f"it means {o!r}: {w}" for o in others if (w := editor.same_option(new, o, context))), ""
+            )
+            if why:
+                self._object("a new option can't be used", f"The new option {new!r} can't be used: {why}.")
+            self._record("option", old, new, [], _why(self._value, "option"), why)
+            if not why:
+                options = [new if each == old else each for each in options]
+                changed, item = (editor.with_option(each, old, new) for each in (changed, item))
+        if key and key != exam.answer:
+            clash = next((each for each in options if editor.wrong_option(changed, each, context)), "")
+            if exam.options and clash and not refused:
+                refused = f"the option {clash!r} would mean the same"
+                self._object("the new key means an option", f"The new key {key!r} can't be used: {refused}.")
+            self._record("answer", exam.answer, key, [], _why(self._value, "key"), refused)
+        self._item = item if refused else changed
+
+    def _new_key(self, key: str) -> tuple[RecipeItem, str]:
+        """The item with another wording of its key, or why it can't have it."""
+        if fault := sound(key, what="answer", source=self._document.text):
+            self._object("the new key can't be used", f"The new key {key!r} can't be used: {fault.reason}.")
+            return self._item, fault.reason
+        if added := _new_numbers(key, self._document.text):
+            self._object("the new key has a number without a source", f"The new key: {added[0]} is not in the report.")
+            return self._item, f"the number {added[0]} is not in the report"
+        if why := self._editor.wrong_answer(self._item, key, self._context):
+            say = f"The new key {key!r} is not the old one in other words, says a rule: {why}."
+            self._object("the new key is another answer", say, flag=say)
+        return self._editor.with_answer(self._item, key), ""
+
+    # Records
+
+    def _object(self, reason: str, say: str, *, flag: str = "") -> None:
+        self.objections.append((reason, say))
+        if flag:
+            self._flags.append(flag)
+
+    def _record(self, part: str, before: str, after: str, sources: Sequence[Span], why: str, refused: str) -> None:
+        """Keep what an edit is, and the places it rests on as evidence where it is taken."""
+        self._records.append(
+            {
+                "review": self._name,
+                "part": part,
+                "before": before,
+                "after": after,
+                "sources": [_line(span.quote) for span in sources],
+                "why": why,
+                "refused": refused,
+            }
+        )
+        if not refused:
+            self._item = self._item.proven(*sources)
+
+
+def _rejected(problems: Sequence[Mapping[str, Any]], details: str) -> ItemRejection:
+    """A rejection by the gravest problem."""
+    kinds = {each["kind"] for each in problems}
+    told = next((words for kind, words in _KINDS.items() if kind in kinds), "it can't be made publishable")
+    return ItemRejection(reason=f"final review: {told}", details=details)
+
+
+def _told(problems: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(f"{each['kind']}: {each['problem']}" for each in problems)
+
+
+def _why(value: Mapping[str, Any], part: str) -> str:
+    """The problems that a change of the question, the key or an option answers, else the reason of the review."""
+    wanted = {
+        "question": {"question", "second_right"},
+        "key": {"key", "style", "second_right"},
+        "option": {"second_right", "absurd_option", "style"},
+    }[part]
+    found = [each["problem"] for each in value["problems"] if each["kind"] in wanted]
+    return "; ".join(found) or str(value["reason"])
+
+
+def _new_numbers(words: str, source: str) -> list[str]:
+    """Numbers that a source lacks; one that it has broken or run together ("×103" for 10 to the third) is there."""
+    plain = _POWER.sub("", words.translate(_SUPERSCRIPT))
+    known = f"{source}\n{joined_numbers(source)}\n{_POWER.sub('', source.translate(_SUPERSCRIPT))}"
+    return new_numbers(plain, known)

@@ -1,0 +1,395 @@
+"""The final review: an editor signs, edits or rejects a finished item, in the words of editors who judged real ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hoofbeat.benchmarks import Benchmark
+from hoofbeat.models import ChatRequest
+from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
+from hoofbeat.recipes.cases.shown_sentences import with_shown
+from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.papers import cupcase, ogcare
+from hoofbeat.recipes.recipe_items import RecipeItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
+from hoofbeat.recipes.steps import RecipeStep
+from hoofbeat.records import Document, Section
+from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl, read_tsv
+from tests.recipes.case_answers import material
+from tests.recipes.papers.ogcare_case import CONTEXT, REPORT, says
+from tests.recipes.support import Script, build, passing_trial
+
+# An invented case with the faults that judges found in real ones.
+_CASE = (
+    "A 61-year-old man collapsed at a bus stop (Fig. 1). Mechanical chest compressions with a piston device went on "
+    "for 15 minutes. Cannulas for extracorporeal support were placed within 10 minutes of the call. In the evening his "
+    "hemoglobin fell from 11.2 to 6.4 g/dL and the abdomen was distended (Table 1). Bladder pressure was 16 cmH2O. "
+    "Ultrasound of the groin found no hematoma. Computed tomography showed free blood around a grade IV liver "
+    "laceration. He was taken to theatre and the right lobe was resected. He went home after 30 days."
+)
+_DISCUSSION = "The film showed no rib fracture. Liver laceration after chest compressions is rare."
+_DIAGNOSIS = "Grade IV liver laceration"
+
+
+def _document() -> Document:
+    text = f"Case presentation\n\n{_CASE}\n\nDiscussion\n\n{_DISCUSSION}"
+    at = text.index("Discussion\n")
+    case = Section(heading="Case presentation", level=1, start=0, body=19, end=at - 2, role="case")
+    discussion = Section(heading="Discussion", level=1, start=at, body=at + 12, end=len(text), role="discussion")
+    return Document(id="case", title="An invented case", text=text, sections=(case, discussion))
+
+
+def _finished(context: RecipeContext) -> list[RecipeItem]:
+    """The item as it is before the final review: the compressions were cut with what followed from them."""
+    document = context.document("case")
+    start, end = document.text.index("A 61"), document.text.index("Computed")
+    cut = document.text.index("Mechanical")
+    holes = (RedactedSpan(cut, document.text.index("Cannulas"), "tells of its treatment"),)
+    values = {
+        "diagnosis": _DIAGNOSIS,
+        "synonyms": [],
+        "diagnosis_quote": "a grade IV liver laceration",
+        "distractors": ["Injury of the spleen", "Retroperitoneal hematoma", "Ruptured aortic aneurysm"],
+        "distractor_codes": ["S36.0", "", "I71"],
+    }
+    item = RecipeItem(id="case", documents=("case",), values=values)
+    item = with_shown(item, redact(document, (start, end)).without(*holes))
+    return [item.put(first_stem=item["stem"])]
+
+
+def _last_steps(settings: cupcase.CupcaseSettings) -> list[RecipeStep]:
+    steps = list(cupcase.RECIPE.steps(settings))
+    names = [step.name for step in steps]
+    return steps[names.index("distractors") + 1 :]
+
+
+RECIPE = msgspec.structs.replace(cupcase.RECIPE, begin=_finished, steps=_last_steps)
+
+
+SIGN = {"problems": [], "verdict": "sign", "reason": "fit to be published", "edits": []}
+NOTHING = {"new_question": "", "new_answer": "", "new_options": []}
+
+
+def _edits(*edits: dict[str, object], kind: str = "fact_lost", **more: object) -> dict[str, object]:
+    problems = [{"kind": kind, "problem": "the compressions are gone"}]
+    return {**NOTHING, "problems": problems, "verdict": "edit", "reason": "can be mended", "edits": list(edits), **more}
+
+
+def _edit(do: str, sentence: int, text: str = "", sources: tuple[int, ...] = ()) -> dict[str, object]:
+    return {"do": do, "sentence": sentence, "text": text, "sources": list(sources), "why": "it is needed"}
+
+
+class Editor:
+    """What the review says, call by call; the last answer is repeated. Trials pass, or say what a test wants."""
+
+    def __init__(self, *replies: object, trials: Callable[[str, ChatRequest], object] = passing_trial) -> None:
+        self.requests: list[ChatRequest] = []
+        self._replies: Iterator[object] = iter(replies)
+        self._last: object = {**SIGN, **NOTHING}
+        self._trials = trials
+
+    def __call__(self, name: str, request: ChatRequest) -> object:
+        if name != "item-review":
+            return self._trials(name, request)
+        self.requests.append(request)
+        self._last = next(self._replies, self._last)
+        wanted: Any = (request.schema or {})["properties"]
+        return {field: each for field, each in dict(self._last).items() if field in wanted}  # type: ignore[call-overload]
+
+
+def _right(name: str, request: ChatRequest) -> object:
+    """Trials in which the solver finds the key."""
+    said: Any = passing_trial(name, request)
+    if name != "trial-choice":
+        return said
+    found = re.search(r"^([A-D])\) .*liver laceration", material(request)["options"], re.MULTILINE | re.IGNORECASE)
+    return {**said, "choice": found[1] if found else "A"}
+
+
+def _built(folder: Path, editor: Editor, **settings: Any) -> Artefact:
+    script = {"model": Script(lambda _name, _request: None, trials=editor)}
+    made = cupcase.CupcaseSettings(review_share=1.0, **settings)
+    return build(folder, RECIPE, [_document()], made, script)
+
+
+def _editor(*replies: object) -> Editor:
+    return Editor(*replies, {**SIGN, **NOTHING}, trials=_right)
+
+
+def _item(artefact: Artefact) -> RecipeItem:
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
+    return item
+
+
+RESTORED = _edit("insert", 1, "Mechanical chest compressions with a piston device went on for 15 minutes.", (2,))
+
+
+def test_a_signed_item_is_kept_without_its_call_outs(tmp_path: Path) -> None:
+    editor = _editor()
+    artefact = _built(tmp_path, editor)
+    (question,) = Benchmark(artefact).questions
+    assert "Fig." not in question.context
+    assert "Table" not in question.context
+    assert "bus stop. Cannulas" in question.context
+    assert len(editor.requests) == 1
+    first, second = read_tsv(artefact.file("edits.tsv"))
+    assert (first["before"], first["after"]) == (
+        "A 61-year-old man collapsed at a bus stop (Fig. 1).",
+        "A 61-year-old man collapsed at a bus stop.",
+    )
+    assert second["why"].endswith("(rule)")
+
+
+def test_the_review_sees_report_and_item_whole(tmp_path: Path) -> None:
+    editor = _editor()
+    _built(tmp_path, editor)
+    seen = material(editor.requests[0])
+    report = seen["case report, numbered sentences"]
+    assert "[Case presentation]\n1. A 61-year-old man" in report
+    assert "[Discussion]\n10. The film showed no rib fracture." in report
+    assert "2. Cannulas for extracorporeal support" in seen["case as the examinee reads it, numbered sentences"]
+    assert f"{_DIAGNOSIS}  [key]" in seen["options"]
+    system = editor.requests[0].messages[0].content
+    assert "the authors' reasons" not in system.lower()
+    assert "wider name of it" in system
+
+
+def test_an_edit_puts_the_lost_fact_back_and_is_reviewed_again(tmp_path: Path) -> None:
+    editor = _editor(_edits(RESTORED))
+    artefact = _built(tmp_path, editor)
+    (question,) = Benchmark(artefact).questions
+    assert "bus stop. Mechanical chest compressions with a piston device went on for 15 minutes. Cannulas" in (
+        question.context
+    )
+    assert len(editor.requests) == 2
+    assert "an edit of an earlier review, made" in material(editor.requests[1])["remarks"]
+    row, *_ = read_tsv(artefact.file("edits.tsv"))
+    assert (row["review"], row["part"]) == ("final review", "case")
+    assert row["sources"].startswith("Mechanical chest compressions")
+    assert [step.name for step in question.lineage if "final" in step.name] == ["final review", "final review, second"]
+    assert _item(artefact)["item_review"]["state"] == "signed"
+    tasks = read_jsonl(artefact.file("review.jsonl"), ReviewTask)
+    assert any("Mechanical chest compressions" in task.shown.get("edits", "") for task in tasks)
+
+
+def test_a_sentence_that_was_edited_can_be_edited_again(tmp_path: Path) -> None:
+    second = _edit("replace", 2, "Chest compressions went on for 15 minutes.", (2,))
+    artefact = _built(tmp_path, _editor(_edits(RESTORED), _edits(second, _edit("delete", 6))))
+    (question,) = Benchmark(artefact).questions
+    assert "bus stop. Chest compressions went on for 15 minutes. Cannulas" in question.context
+    assert question.context.endswith("distended. Bladder pressure was 16 cmH2O.")
+    assert "piston" not in question.context
+
+
+def test_a_number_without_a_source_is_asked_about_and_not_taken(tmp_path: Path) -> None:
+    wrong = _edit("insert", 1, "Compressions went on for 25 minutes.", (2,))
+    editor = _editor(_edits(wrong), _edits(wrong))
+    artefact = _built(tmp_path, editor)
+    (question,) = Benchmark(artefact).questions
+    assert "25 minutes" not in question.context
+    assert "25 is not in its sources" in editor.requests[1].messages[-1].content
+    (edit,) = _item(artefact)["edits"]
+    assert edit["refused"] == "the number 25 is not in the report"
+    assert artefact.manifest.metrics["asked again"] == {"final review": {"items": 1, "kept": 1}}
+
+
+def test_an_edit_may_not_name_the_answer(tmp_path: Path) -> None:
+    telling = _edit("insert", 5, "Computed tomography showed free blood around a liver laceration.", (7,))
+    artefact = _built(tmp_path, _editor(_edits(telling), _edits(telling)))
+    assert "laceration" not in Benchmark(artefact).questions[0].context
+    assert "names the answer" in _item(artefact)["edits"][0]["refused"]
+
+
+def test_an_edit_that_denies_what_its_source_says_is_taken_only_if_insisted_on(tmp_path: Path) -> None:
+    turned = _edit("replace", 5, "Ultrasound of the groin found a hematoma.", (6,))
+    editor = _editor(_edits(turned), _edits(turned))
+    artefact = _built(tmp_path, editor)
+    assert "denies what its sources say" in editor.requests[1].messages[-1].content
+    assert any("denies what its sources say" in flag for flag in _item(artefact)["flags"])
+
+
+def test_the_key_becomes_what_the_case_supports_and_its_full_name_stays_a_leak(tmp_path: Path) -> None:
+    telling = _edit("insert", 5, "A grade IV liver laceration was seen.", (7,))
+    editor = _editor(_edits(new_answer="Liver laceration"), _edits(telling), _edits(telling))
+    artefact = _built(tmp_path, editor)
+    (question,) = Benchmark(artefact).questions
+    assert question.answer == "Liver laceration"
+    assert "Liver laceration" in question.options
+    assert _DIAGNOSIS not in question.options
+    assert _item(artefact)["answer_in_report"] == _DIAGNOSIS
+    assert "laceration" not in question.context
+
+
+def test_a_distractor_is_replaced_unless_it_means_the_key(tmp_path: Path) -> None:
+    editor = _editor()
+    _built(tmp_path / "before", editor)
+    rows = re.findall(r"^([A-D])\) (.*)$", material(editor.requests[0])["options"], re.MULTILINE)
+    first, second = (row for row in rows if "[key]" not in row[1]), None
+    (letter, old), (other, second) = list(first)[:2]
+    options = [{"option": letter, "text": "Splenic rupture"}, {"option": other, "text": "Laceration of liver"}]
+    reply = _edits(new_options=options, kind="second_right")
+    artefact = _built(tmp_path / "after", _editor(reply, reply))
+    (question,) = Benchmark(artefact).questions
+    assert "Splenic rupture" in question.options
+    assert old not in question.options
+    assert second in question.options
+    assert [edit["refused"] != "" for edit in _item(artefact)["edits"]] == [False, True]
+
+
+def test_the_question_asks_for_what_the_key_is(tmp_path: Path) -> None:
+    asked = "What best explains the fall in hemoglobin and the distended abdomen?"
+    artefact = _built(tmp_path, _editor(_edits(new_question=asked, kind="question")))
+    assert Benchmark(artefact).questions[0].text == asked
+
+
+def _reason(artefact: Artefact) -> tuple[str, str]:
+    (rejected,) = read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)
+    return rejected.step, rejected.reason
+
+
+def test_what_can_not_be_mended_is_rejected_with_the_problem(tmp_path: Path) -> None:
+    reply = {**_edits(kind="second_right"), "verdict": "reject", "reason": "the rival can't be excluded"}
+    assert _reason(_built(tmp_path, _editor(reply))) == ("final review", "final review: another answer is as good")
+
+
+def test_what_is_not_signed_after_two_edits_is_rejected(tmp_path: Path) -> None:
+    editor = _editor(
+        _edits(RESTORED), _edits(_edit("delete", 6)), _edits(_edit("delete", 5)), _edits(_edit("delete", 5))
+    )
+    assert _reason(_built(tmp_path, editor)) == ("final review, third", "final review: not signed after two edits")
+    assert len(editor.requests) == 3
+
+
+def test_light_edits_of_the_last_review_are_kept_and_flagged(tmp_path: Path) -> None:
+    editor = _editor(_edits(RESTORED), _edits(_edit("delete", 6)), _edits(_edit("delete", 5), kind="residue"))
+    artefact = _built(tmp_path, editor)
+    assert any("not reviewed again" in flag for flag in _item(artefact)["flags"])
+
+
+def test_an_edit_without_edits_is_asked_about(tmp_path: Path) -> None:
+    editor = _editor(_edits(), _edits(RESTORED))
+    assert "piston" in Benchmark(_built(tmp_path, editor)).questions[0].context
+    assert "there is no edit" in editor.requests[1].messages[-1].content
+
+
+def test_the_review_can_be_switched_off(tmp_path: Path) -> None:
+    editor = _editor()
+    artefact = _built(tmp_path, editor, item_review=False)
+    assert not editor.requests
+    assert "(Fig. 1)" in Benchmark(artefact).questions[0].context
+    assert not artefact.has("edits.tsv")
+
+
+def _doubting(wrong: dict[str, object], *, times: int = 1) -> Callable[[str, ChatRequest], object]:
+    """Trials in which the comparison finds this of the first wrong option, so often."""
+    left = [times]
+
+    def trials(name: str, request: ChatRequest) -> object:
+        said: Any = _right(name, request)
+        if name == "trial-compare" and left[0]:
+            left[0] -= 1
+            first, *others = said["options"]
+            return {"options": [{**first, **wrong}, *others]}
+        return said
+
+    return trials
+
+
+def test_what_a_trial_finds_is_edited_and_tried_again(tmp_path: Path) -> None:
+    trials = _doubting({"also_right": "yes", "reason": "blood in the belly fits it"})
+    reply = _edits(new_options=[{"option": letter, "text": text} for letter, text in _NEW.items()], kind="second_right")
+    editor = Editor({**SIGN, **NOTHING}, reply, trials=trials)
+    artefact = _built(tmp_path, editor)
+    assert "second right option" in material(editor.requests[1])["remarks"]
+    (question,) = Benchmark(artefact).questions
+    assert "Rupture of the bladder" in question.options
+    assert question.facets["doubts"] == "none"
+
+
+_NEW = {
+    "A": "Splenic rupture",
+    "B": "Perforation of the stomach",
+    "C": "Rupture of the bladder",
+    "D": "Injury of the iliac artery",
+}
+
+
+def test_a_second_right_option_that_the_review_leaves_is_rejected(tmp_path: Path) -> None:
+    trials = _doubting({"also_right": "yes", "reason": "it fits"}, times=2)
+    artefact = _built(tmp_path, Editor({**SIGN, **NOTHING}, trials=trials))
+    assert _reason(artefact) == ("trials", "a wrong option is also right")
+
+
+# Questions without options
+
+
+def _ogcare(folder: Path, editor: Editor, script: Any = None, **settings: Any) -> Artefact:
+    made = ogcare.OgcareSettings(**settings)
+    return build(folder, ogcare.RECIPE, [REPORT], made, {"model": Script(script or says(), trials=editor)})
+
+
+_REASON = "Surgery was ruled out because of portal hypertension, and fibrin glue was washed away twice."
+
+
+def test_the_authors_reasons_become_plain_facts_before_the_trial(tmp_path: Path) -> None:
+    cases: list[str] = []
+
+    def trials(name: str, request: ChatRequest) -> object:
+        if name == "trial-open":
+            cases.append(material(request)["case"])
+        return passing_trial(name, request)
+
+    plain = _edit("replace", 5, "He had portal hypertension, and fibrin glue was washed away twice.", (7,))
+    editor = Editor(_edits(plain, kind="leak"), {**SIGN, **NOTHING}, trials=trials)
+    artefact = _ogcare(tmp_path, editor, distraction=False)
+    (question,) = Benchmark(artefact).questions
+    assert "ruled out" not in question.context
+    assert "He had portal hypertension" in question.context
+    assert cases == [question.context]
+    assert "authors' reasons" in editor.requests[0].messages[0].content
+    assert "new_options" not in str(editor.requests[0].schema)
+
+
+def test_a_pronoun_in_the_key_is_pointed_out(tmp_path: Path) -> None:
+    def script(name: str, request: ChatRequest) -> object:
+        said: Any = says()(name, request)
+        if name != "ogcare-question":
+            return said
+        return {**said, "answer": "Close his tract with a percutaneous cardiac septal occluder."}
+
+    new = "Close the patient's tract with a percutaneous cardiac septal occluder."
+    editor = Editor(_edits(new_answer=new, kind="key"), {**SIGN, **NOTHING})
+    artefact = _ogcare(tmp_path, editor, script)
+    assert "question or key says 'his'" in material(editor.requests[0])["remarks"]
+    assert Benchmark(artefact).questions[0].answer == new
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_rival_that_a_trial_finds_is_excluded_or_the_item_is_rejected(tmp_path: Path, again: bool) -> None:
+    left = [2 if again else 1]
+
+    def trials(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-match" and left[0]:
+            left[0] -= 1
+            return {**said, "rival": "a covered stent"}
+        return said
+
+    narrowed = _edits(new_question="Which implant should close the tract?", kind="second_right")
+    editor = Editor({**SIGN, **NOTHING}, narrowed, trials=trials)
+    artefact = _ogcare(tmp_path, editor)
+    assert "a covered stent" in material(editor.requests[1])["remarks"]
+    if again:
+        assert _reason(artefact) == ("trials", "its trial fails again after it was edited for it")
+        return
+    (question,) = Benchmark(artefact).questions
+    assert question.text == "Which implant should close the tract?"
+    assert question.facets["doubts"] == "none"
+    assert CONTEXT in next(e for e in artefact.file("questions-original.jsonl").read_text().splitlines())
