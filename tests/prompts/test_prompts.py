@@ -21,6 +21,7 @@ from tests.models.fault_server import instance_of
 FILES = resources.files("hoofbeat.prompts") / "files"
 HEAD = '+++\npurpose = "p"\nvariables = ["x"]\n+++\n'
 VALUES: dict[str, Any] = {
+    "asks": "step",
     "passages": [{"text": "A passage.", "heading": "Case 1"}, {"text": "Another.", "heading": "Case 2"}],
     "labels": [{"name": "Consistent", "definition": "the same"}],
 }

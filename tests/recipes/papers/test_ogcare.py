@@ -367,7 +367,7 @@ def _answer_batch(folder: Path, number: int) -> None:
     for line in (folder / f"requests-{number:03d}.jsonl").read_text().splitlines():
         asked = json.loads(line)
         fields = frozenset(asked["body"]["response_format"]["json_schema"]["schema"]["properties"])
-        said = good.get(fields) or dict.fromkeys(fields, "yes")
+        said = good.get(fields) or {**dict.fromkeys(fields, "yes"), **({"rival": ""} if "rival" in fields else {})}
         body = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": json.dumps(said)}}]}
         lines.append({"custom_id": asked["custom_id"], "response": {"status_code": 200, "body": body}})
     (folder / f"answers-{number}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -128,7 +128,7 @@ def review_after_trials(editor: ItemEditor) -> RecipeStep:
 
 def shown_case(item: RecipeItem, text: str) -> str:
     """The case of an item as it is shown: once reviewed, without its marks of figures, tables and references."""
-    return _plain(text) if "item_review" in item.values else text
+    return _plain(text, text) if "item_review" in item.values else text
 
 
 def as_shown(show: Show) -> Show:
@@ -155,7 +155,7 @@ def edits_table(items: Sequence[RecipeItem], shown: Mapping[str, str]) -> TableF
         text = shown.get(item.id, "")
         for start, end in sentence_spans(text) if "item_review" in item.values else ():
             before = _line(text[start:end])
-            if (after := _plain(before)) != before:
+            if (after := _plain(before, text)) != before:
                 why = "marks of figures, tables and references are not shown (rule)"
                 rows.append((item.id, "", "case", before, after, "", why, ""))
     return TableFile(("item", "review", "part", "before", "after", "sources", "why", "refused"), rows)
@@ -173,7 +173,7 @@ def with_edits(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
 def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: bool) -> RecipeStep:
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         exam = editor.show(item)
-        lines = "\n".join(f"{n}. {_plain(_line(exam.case[a:b]))}" for n, (a, b) in _sentences(exam.case))
+        lines = "\n".join(f"{n}. {_plain(_line(exam.case[a:b]), exam.case)}" for n, (a, b) in _sentences(exam.case))
         beside = {
             "case": lines,
             "question": exam.question,
@@ -292,9 +292,9 @@ def _report(item: RecipeItem, context: RecipeContext, beside: int) -> tuple[list
     return spans[:count], shown + CUT_MARK
 
 
-def _plain(text: str) -> str:
-    """A text without its marks of figures, tables and references."""
-    return _SPACE_BEFORE.sub("", without_pointers(text))
+def _plain(text: str, case: str) -> str:
+    """Words of a case without marks of figures, tables and references that it does not show."""
+    return _SPACE_BEFORE.sub("", without_pointers(text, case))
 
 
 def _line(text: object) -> str:
@@ -447,8 +447,11 @@ class _Review:
             return ""
         said, sure = leak
         say = f"{where} has words that name the answer, says a word list: {said!r}."
-        self._object("an edit names the answer", say, flag="" if sure else say)
-        return f"it names the answer: {said}" if sure else ""
+        if not sure:  # no call for this: whoever reviews the edited item next is told
+            self._flags.append(say)
+            return ""
+        self._object("an edit names the answer", say)
+        return f"it names the answer: {said}"
 
     def _read_question(self) -> None:
         words, before = _line(self._value["new_question"]), self._editor.show(self._item).question

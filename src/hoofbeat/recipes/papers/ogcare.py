@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.roles import case_spans
-from hoofbeat.corpus.terms import find_abbreviations
+from hoofbeat.corpus.terms import content_forms, find_abbreviations
 from hoofbeat.facets import year_of
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.cut_check import cuts_table
@@ -58,6 +58,7 @@ Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome | AskAgain]
 _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
 CRITERIA = ("medical alignment", "need for expertise")
 _SAME_STEP = 0.5  # of the telling words of a step, in an answer that recommends it
+_STILL_TOLD = 0.7  # of the words of a core fact, in a context that still tells it
 _BESIDE = 400  # characters kept free for a step and the fences
 _HIDDEN = {
     "significance": {"back"},
@@ -582,13 +583,18 @@ class _Editor:
         return _exam(item)
 
     def with_text(self, item: RecipeItem, edits: Sequence[TextEdit], _context: RecipeContext) -> RecipeItem:
+        """The item with these edits; a distraction has to keep what is new, and not what is gone."""
         text, at = "", 0
         for edit in edits:
             text += item["context"][at : edit.start] + edit.words
             at = edit.end
         text += item["context"][at:]
-        paragraphs = (" ".join(each.split()) for each in re.split(r"\n\s*\n", text))
-        return item.put(context="\n\n".join(filter(None, paragraphs)))
+        paragraphs = (_line(each) for each in re.split(r"\n\s*\n", text))
+        vignette = "\n\n".join(filter(None, paragraphs))
+        held = set(content_forms(vignette))
+        core = [fact for fact in item["core"] if _share(content_forms(fact), held) >= _STILL_TOLD]
+        new = [_line(edit.words) for edit in edits if edit.words]
+        return item.put(context=vignette, core=list(dict.fromkeys((*core, *new))))
 
     def with_question(self, item: RecipeItem, question: str) -> RecipeItem:
         return item.put(question=question)
@@ -615,6 +621,10 @@ class _Editor:
 
 
 _EDITOR = _Editor()
+
+
+def _share(forms: Sequence[str], held: set[str]) -> float:
+    return sum(form in held for form in forms) / len(forms) if forms else 0.0
 
 
 def _retried(item: RecipeItem) -> bool:
