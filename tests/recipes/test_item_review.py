@@ -28,9 +28,9 @@ from tests.recipes.support import Script, build, passing_trial
 
 # An invented case with the faults that judges found in real ones.
 _CASE = (
-    "A 61-year-old man collapsed at a bus stop (Fig. 1). Mechanical chest compressions with a piston device went on "
+    "A 61-year-old man collapsed at a bus stop. Mechanical chest compressions with a piston device went on "
     "for 15 minutes. Cannulas for extracorporeal support were placed within 10 minutes of the call. In the evening his "
-    "hemoglobin fell from 11.2 to 6.4 g/dL and the abdomen was distended (Table 1). Bladder pressure was 16 cmH2O. "
+    "hemoglobin fell from 11.2 to 6.4 g/dL and the abdomen was distended. Bladder pressure was 16 cmH2O. "
     "Ultrasound of the groin found no hematoma. Computed tomography showed free blood around a grade IV liver "
     "laceration. He was taken to theatre and the right lobe was resected. He went home after 30 days."
 )
@@ -131,20 +131,13 @@ def _item(artefact: Artefact) -> RecipeItem:
 RESTORED = _edit("insert", 1, "Mechanical chest compressions with a piston device went on for 15 minutes.", (2,))
 
 
-def test_a_signed_item_is_kept_without_its_call_outs(tmp_path: Path) -> None:
+def test_a_signed_item_is_kept_as_it_is(tmp_path: Path) -> None:
     editor = _editor()
     artefact = _built(tmp_path, editor)
     (question,) = Benchmark(artefact).questions
-    assert "Fig." not in question.context
-    assert "Table" not in question.context
     assert "bus stop. Cannulas" in question.context
     assert len(editor.requests) == 1
-    first, second = read_tsv(artefact.file("edits.tsv"))
-    assert (first["before"], first["after"]) == (
-        "A 61-year-old man collapsed at a bus stop (Fig. 1).",
-        "A 61-year-old man collapsed at a bus stop.",
-    )
-    assert second["why"].endswith("(rule)")
+    assert not list(read_tsv(artefact.file("edits.tsv")))
 
 
 def test_the_review_sees_report_and_item_whole(tmp_path: Path) -> None:
@@ -283,7 +276,6 @@ def test_the_review_can_be_switched_off(tmp_path: Path) -> None:
     editor = _editor()
     artefact = _built(tmp_path, editor, item_review=False)
     assert not editor.requests
-    assert "(Fig. 1)" in Benchmark(artefact).questions[0].context
     assert not artefact.has("edits.tsv")
 
 

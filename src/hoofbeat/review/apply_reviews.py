@@ -27,7 +27,6 @@ from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
 from hoofbeat.recipes.cases.answer_options import plain_option
-from hoofbeat.recipes.cases.item_review import shown_case
 from hoofbeat.recipes.cases.stems import joined, spans_of, with_stem, wordings_of
 from hoofbeat.recipes.cases.two_level_review import ADD, DROP, LEVEL_1, LEVEL_2, PASSES
 from hoofbeat.recipes.guards.leaks import find_leaks
@@ -256,7 +255,7 @@ def _with(
     item, context = made.item, question.context
     if item is not None and item.get("stem_spans"):
         item = with_stem(item, document, joined((*spans_of(item), *places), wordings_of(item)))
-        context = shown_case(item, str(item["stem"]))
+        context = str(item["stem"])
     else:
         context = _JOINT.join(filter(None, (context, new)))
     synonyms = tuple(map(str, (item.get("synonyms") if item else None) or ()))

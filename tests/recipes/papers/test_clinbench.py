@@ -50,7 +50,7 @@ def _is_fair(artefact: Artefact, corpus: Corpus) -> None:
         assert [each["origin"] for each in item["options"]].count("correct") == 1
         for place, option in enumerate(question.options):
             assert not any(same(option, other) for other in question.options[place + 1 :])
-        assert question.context == shown_case(item, stem_text(document, spans_of(item)))
+        assert question.context == stem_text(document, spans_of(item))
         stem = {(start, end) for start, end in spans_of(item)}
         assert stem <= {(span.start, span.end) for span in question.evidence}
         assert all(document.text[span.start : span.end] == span.quote for span in question.evidence)

@@ -20,20 +20,19 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Annotated, Any, NamedTuple, Protocol
 
-import msgspec
 from msgspec import Meta
 
 from hoofbeat.corpus.terms import content_forms
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.redaction import without_pointers
+from hoofbeat.recipes.cases.residue import TABLE, residue
 from hoofbeat.recipes.cases.rewording import turns_round
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext, TableFile
 from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
-from hoofbeat.recipes.trials import Show, TriedQuestion, trial_findings, trials_of
+from hoofbeat.recipes.trials import TriedQuestion, trial_findings, trials_of
 from hoofbeat.records import Document, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.window import size
@@ -59,8 +58,8 @@ _NO_ROOM = "not reviewed: the model's window is too small for the final review"
 _LIGHT = frozenset({"style", "residue", "other"})
 _POWER = re.compile(r"(?<=10)\s*\^\s*(?=[-−]?\d)")
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_SPACE_BEFORE = re.compile(r"[ \t]+(?=[.,;:])")
 _PRONOUN = re.compile(r"\b(?:he|she|his|hers?|him|himself|herself)\b", re.IGNORECASE)
+_SEEN = (TABLE,)
 _HIDDEN = frozenset({"back"})
 _BESIDE = 600  # bytes kept free for the fences
 
@@ -85,7 +84,7 @@ class ItemEditor(Protocol):
     """What the key is: `diagnosis` or `step`."""
 
     def show(self, item: RecipeItem) -> TriedQuestion:
-        """The item as an examinee sees it; the case with its call-outs."""
+        """The item as an examinee sees it."""
 
     def with_text(self, item: RecipeItem, edits: Sequence[TextEdit], context: RecipeContext) -> RecipeItem:
         """The item with these edits of its case, none within another, in their order."""
@@ -126,38 +125,13 @@ def review_after_trials(editor: ItemEditor) -> RecipeStep:
     return _review_step("final review, after the trials", editor, last=False, after_trials=True)
 
 
-def shown_case(item: RecipeItem, text: str) -> str:
-    """The case of an item as it is shown: once reviewed, without its marks of figures, tables and references."""
-    return _plain(text, text) if "item_review" in item.values else text
-
-
-def as_shown(show: Show) -> Show:
-    """What an examinee sees, with the case as it is shown."""
-
-    def shown(item: RecipeItem) -> TriedQuestion:
-        exam = show(item)
-        return msgspec.structs.replace(exam, case=shown_case(item, exam.case))
-
-    return shown
-
-
-def edits_table(items: Sequence[RecipeItem], shown: Mapping[str, str]) -> TableFile:
-    """Every edit of the final review: part, words before and after, sentences of the report, reason, whether taken.
-
-    `shown` are the cases by item as they were before call-outs were left out, which is listed as well.
-    """
-    rows: list[tuple[object, ...]] = []
-    for item in items:
-        rows += [
-            (item.id, e["review"], e["part"], e["before"], e["after"], " | ".join(e["sources"]), e["why"], e["refused"])
-            for e in item.get("edits", ())
-        ]
-        text = shown.get(item.id, "")
-        for start, end in sentence_spans(text) if "item_review" in item.values else ():
-            before = _line(text[start:end])
-            if (after := _plain(before, text)) != before:
-                why = "marks of figures, tables and references are not shown (rule)"
-                rows.append((item.id, "", "case", before, after, "", why, ""))
+def edits_table(items: Sequence[RecipeItem]) -> TableFile:
+    """Every edit of the final review: part, words before and after, sentences of the report, reason, why not taken."""
+    rows = [
+        (item.id, e["review"], e["part"], e["before"], e["after"], " | ".join(e["sources"]), e["why"], e["refused"])
+        for item in items
+        for e in item.get("edits", ())
+    ]
     return TableFile(("item", "review", "part", "before", "after", "sources", "why", "refused"), rows)
 
 
@@ -173,7 +147,7 @@ def with_edits(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
 def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: bool) -> RecipeStep:
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         exam = editor.show(item)
-        lines = "\n".join(f"{n}. {_plain(_line(exam.case[a:b]), exam.case)}" for n, (a, b) in _sentences(exam.case))
+        lines = "\n".join(f"{n}. {_line(exam.case[a:b])}" for n, (a, b) in _sentences(exam.case))
         beside = {
             "case": lines,
             "question": exam.question,
@@ -261,6 +235,7 @@ def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
         told.append(f"a rule: the key is the longest option ({len(exam.answer.split())} words, others {max(others)})")
     if not exam.options and (found := _PRONOUN.search(f"{exam.question} {exam.answer}")):
         told.append(f'a rule: question or key says {found[0]!r}; say "the patient" instead')
+    told += [f"a rule: {each}" for a, b in sentence_spans(exam.case) for each in residue(exam.case[a:b], _SEEN)]
     for each in item.get("edits", ()):
         done = f"not made ({each['refused']})" if each["refused"] else "made"
         told.append(f"an edit of an earlier review, {done}: {each['before']!r} became {each['after']!r}: {each['why']}")
@@ -290,11 +265,6 @@ def _report(item: RecipeItem, context: RecipeContext, beside: int) -> tuple[list
     shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
     count = sum(not line.startswith("[") for line in shown.split("\n")) if shown else 0
     return spans[:count], shown + CUT_MARK
-
-
-def _plain(text: str, case: str) -> str:
-    """Words of a case without marks of figures, tables and references that it does not show."""
-    return _SPACE_BEFORE.sub("", without_pointers(text, case))
 
 
 def _line(text: object) -> str:

@@ -20,7 +20,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.recipes.cases.answer_options import plain_option
 from hoofbeat.recipes.cases.case_diagnosis import with_flags
 from hoofbeat.recipes.cases.differentials import drop_options
-from hoofbeat.recipes.cases.item_review import shown_case, with_edits
+from hoofbeat.recipes.cases.item_review import with_edits
 from hoofbeat.recipes.cases.stems import joined, spans_of, with_stem, wordings_of
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
@@ -205,8 +205,8 @@ def review_tasks(items: Sequence[RecipeItem], question: str) -> list[ReviewTask]
     for item in items:
         unread = item.get("unread", (*LEVEL_1, *LEVEL_2))
         options = "\n".join(each["text"] for each in item["options"])
-        stem = shown_case(item, item["stem"])
-        shown = with_edits(item, with_flags(item, {"stem": stem, "options": options, "answer": item["diagnosis"]}))
+        told = {"stem": item["stem"], "options": options, "answer": item["diagnosis"]}
+        shown = with_edits(item, with_flags(item, told))
         if item.get("image"):
             shown["image stem"] = item["image"]["text"]
             shown["removed"] = "\n".join(each["text"] for each in item["image"]["removed"])

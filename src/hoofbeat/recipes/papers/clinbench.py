@@ -30,11 +30,9 @@ from hoofbeat.recipes.cases.differentials import (
 from hoofbeat.recipes.cases.image_stems import account_for_images, describing_sentences, find_figures, image_version
 from hoofbeat.recipes.cases.item_review import (
     ItemReview,
-    as_shown,
     edits_table,
     item_review,
     review_after_trials,
-    shown_case,
 )
 from hoofbeat.recipes.cases.rare_diseases import CATALOGUES, known_names, rare_track
 from hoofbeat.recipes.cases.shown_sentences import choose_shown, drop_call_outs, no_leaks, shown, take_case, with_shown
@@ -148,7 +146,7 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
         *(item_review(editor) if s.item_review else ()),
         *choice_trials(
             s,
-            as_shown(partial(_exam, s)),
+            partial(_exam, s),
             partial(drop_options, minimum=s.min_options),
             review=review_after_trials(editor) if s.item_review else None,
         ),
@@ -178,7 +176,7 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     edition = Edition(name="image", about=about, questions=images)
     context.tables["cuts"] = cuts_table(items)
     if context.settings.item_review:
-        context.tables["edits"] = edits_table(items, {item.id: item["stem"] for item in items})
+        context.tables["edits"] = edits_table(items)
     tasks = review_tasks(items, context.settings.question)
     return RecipeOutput(questions=questions, editions=(edition,), review=tuple(tasks))
 
@@ -195,7 +193,7 @@ def _question(item: RecipeItem, context: RecipeContext) -> Question:
     return Question(
         id=item.id,
         text=str(item.get("question") or context.settings.question),
-        context=shown_case(item, item["stem"]),
+        context=item["stem"],
         answer=item["diagnosis"],
         options=tuple(each["text"] for each in item["options"]),
         documents=item.documents,

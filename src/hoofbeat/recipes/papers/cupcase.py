@@ -23,11 +23,9 @@ from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, candidate_step, distractor_step
 from hoofbeat.recipes.cases.item_review import (
     ItemReview,
-    as_shown,
     edits_table,
     item_review,
     review_after_trials,
-    shown_case,
     with_edits,
 )
 from hoofbeat.recipes.cases.option_choice import Candidate, choose_options
@@ -109,7 +107,7 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
         long_enough("length", s.min_words),
         *_distractors(s),
         *(item_review(editor) if s.item_review else ()),
-        *choice_trials(s, as_shown(_exam), _with_others, review=review_after_trials(editor) if s.item_review else None),
+        *choice_trials(s, _exam, _with_others, review=review_after_trials(editor) if s.item_review else None),
         label_step("discipline", "cupcase", facet="discipline", by=s.labels),
         reviewed("review", s.reviews, lambda _item, labels: _reviewed(labels, s.reviews), criteria=CRITERIA),
     ]
@@ -206,7 +204,7 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     free = tuple(_question(item, context, options=False) for item in items)
     context.tables["cuts"] = cuts_table(items)
     if context.settings.item_review:
-        context.tables["edits"] = edits_table(items, {item.id: item["stem"] for item in items})
+        context.tables["edits"] = edits_table(items)
     return RecipeOutput(
         questions=choice,
         editions=(Edition(name="free", about="The same cases without options: free text.", questions=free),),
@@ -228,7 +226,7 @@ def _question(item: RecipeItem, context: RecipeContext, *, options: bool) -> Que
     return Question(
         id=item.id,
         text=_asked(item),
-        context=shown_case(item, item["stem"]),
+        context=item["stem"],
         answer=item["diagnosis"],
         options=shuffled(every, context.rng("options", item.id)) if options else (),
         images=_images(item, context),
@@ -253,7 +251,7 @@ def _tasks(items: Sequence[RecipeItem], context: RecipeContext) -> list[ReviewTa
         tasks += [
             ReviewTask(
                 item=item.id, kind="leak", criteria=LEAK_CRITERIA, why="drawn by the seed", step=step,
-                question=shown_case(item, item[stem]) if stem == "stem" else item[stem],
+                question=item[stem],
                 shown=with_edits(
                     item, with_flags(item, {"diagnosis": item["diagnosis"], "quote": item["diagnosis_quote"]})
                 ),

@@ -39,7 +39,6 @@ from hoofbeat.recipes.cases.item_review import (
     edits_table,
     item_review,
     review_after_trials,
-    shown_case,
     with_edits,
 )
 from hoofbeat.recipes.context import RecipeContext, TableFile
@@ -541,13 +540,13 @@ def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> It
 
 
 def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
-    plain = tuple(_made(item, shown_case(item, item["context"]), context) for item in items)
-    main = tuple(_made(item, item.get("distracted") or shown_case(item, item["context"]), context) for item in items)
+    plain = tuple(_made(item, item["context"], context) for item in items)
+    main = tuple(_made(item, item.get("distracted") or item["context"], context) for item in items)
     editions: tuple[Edition, ...] = ()
     context.tables["cuts"] = cuts_table(items)
     context.tables["corrections"] = _corrections(items)
     if context.settings.item_review:
-        context.tables["edits"] = edits_table(items, {item.id: item["context"] for item in items})
+        context.tables["edits"] = edits_table(items)
     if context.settings.distraction:
         context.tables["distraction"] = distraction_table(items)
         editions = (Edition(name="original", about="the questions before they were distracted", questions=plain),)
