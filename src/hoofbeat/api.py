@@ -698,6 +698,7 @@ def check(
     model: str = "embedded",
     second_model: str | None = None,
     corpus: PathLike | None = None,
+    answers: Sequence[PathLike] = (),
     left_out: Names = (),
     rules_only: bool = False,
     edition: str = "",
@@ -712,7 +713,8 @@ def check(
     """Look for leaks, second right answers, giveaways, unanswerable questions and bias in a benchmark.
 
     `left_out` are parts to leave out (`leaks`, `options`, `place`, `answer`, `guess`, `compare`); `rules_only` leaves
-    out the last three, which call a model. `second_model` answers and guesses in place of `model`.
+    out the last three, which call a model. `second_model` answers and guesses in place of `model`. `answers` are runs
+    and judgments of its questions, for the analysis of items, baselines, calibration and power.
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.recipes.benchmark_check import CALLS, plan_benchmark_check
@@ -725,6 +727,7 @@ def check(
             model=model,
             second=second_model,
             corpus=_path(corpus),
+            answered=[folder_path(each) for each in answers],
             left_out=(*_names(left_out), *(CALLS if rules_only else ())),
             limit=limit,
             seed=seed,

@@ -210,6 +210,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text); it is also the end of `condition`'s name, so that results of two protocols never stand in one column.
     `options` are the options in the order shown, `choice` the one chosen, in the words of the question (None when no
     option could be read for sure), `reading` how it was read or why not, `likelihoods` what was measured of each.
+    `confidence` is what the answer states of itself, from 0 to 1, where a file of predictions says so.
     `absent` says whether the source does not address the question (per-source answers only), `evidence` are the
     passages that were shown, `dropped` the documents that did not fit, `trace` what an agent did, `warnings` what makes
     the answer doubtful though nothing failed, `calls` the ledger entries behind the answer, `usage` their tokens.
@@ -227,6 +228,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     choice: str | None = None
     reading: str = ""
     likelihoods: tuple[OptionLikelihood, ...] = ()
+    confidence: float | None = None
     absent: bool | None = None
     citations: tuple[str, ...] = ()
     evidence: tuple[Passage, ...] = ()

@@ -61,12 +61,15 @@ def test_protocols_are_asked_as_given_or_as_the_questions_are() -> None:
     assert names("closed", protocols=["free", "likelihood"]) == ["closed", "closed, likelihood"]
     assert names("closed, letter", "oracle", protocols=["free"]) == ["closed, letter", "oracle"]
     assert names("closed", "closed, letter", "closed, free") == ["closed, letter", "closed"]
+    assert names("options", questions=[*CHOICES, *PLAIN]) == ["options, letter"]
 
 
 def test_what_has_no_options_can_not_be_chosen_from() -> None:
     for given in (["letter"], ["likelihood/byte"]):
         with pytest.raises(UsageError, match="no question of this benchmark has options"):
             names("closed", protocols=given, questions=PLAIN)
+    with pytest.raises(UsageError, match="no question of this benchmark has options"):
+        names("options", questions=PLAIN)
     with pytest.raises(UsageError, match="option likelihood"):
         names("agent", "closed", protocols=["likelihood"])
 

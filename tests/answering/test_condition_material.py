@@ -123,6 +123,16 @@ def test_the_beginning_of_the_case(library: DocumentStore) -> None:
     assert bare.warnings == ("there is no case beside the question to be shortened",)
 
 
+def test_baselines_leave_out_the_question_or_its_case(library: DocumentStore) -> None:
+    question = Question(id="q", context="A case.", text="Which?", options=("Gout", "Sepsis"), answer="Gout")
+    bare = prepare(parse_condition("options"), [question], library).show(question)
+    assert bare.text is not None
+    assert "Which?" not in bare.text
+    assert prepare(parse_condition("question"), [question], library).show(question).text == "Which?"
+    with pytest.raises(InputError, match="apart from its text"):
+        prepare(parse_condition("question"), [Question(id="q", text="Which?")], library)
+
+
 def test_the_protocol_follows_the_question_unless_it_is_named(library: DocumentStore) -> None:
     found = plan_systems([Answerer(written="m", spec="m")], [parse_condition("closed")], [GOUT, LYME])
     assert [(s.condition.name, [q.id for q in s.questions]) for s in found] == [

@@ -24,7 +24,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.records import OptionLikelihood, Passage, Question
 
 
-@pytest.mark.parametrize("name", ["closed", "oracle", "images"])
+@pytest.mark.parametrize("name", ["closed", "oracle", "images", "options", "question"])
 def test_words_without_a_retriever(name: str) -> None:
     assert parse_condition(f"  {name} ") == Condition(name=name)
     assert parse_condition(name).kind == name
@@ -97,6 +97,8 @@ def test_a_protocol_ends_the_name(base: str, protocol: str) -> None:
 def test_a_protocol_replaces_another() -> None:
     assert parse_condition("closed, letter").by("likelihood/byte").name == "closed, likelihood/byte"
     assert parse_condition("closed, likelihood/byte").by("").name == "closed"
+    with pytest.raises(UsageError, match="nothing to answer"):
+        parse_condition("options, free")
 
 
 @pytest.mark.parametrize("text", ["agent, likelihood", "images, likelihood/byte"])
@@ -115,7 +117,7 @@ def test_a_condition_reads_as_it_writes_itself(text: str) -> None:
 
 
 def test_only_what_shows_documents_needs_them() -> None:
-    texts = ("closed", "images", "first 20%", "oracle", "bm25 @3", "agent")
+    texts = ("closed", "images", "options", "question", "first 20%", "oracle", "bm25 @3", "agent")
     needs = {text: parse_condition(text).needs_corpus for text in texts}
     assert [text for text in texts if needs[text]] == ["oracle", "bm25 @3", "agent"]
 

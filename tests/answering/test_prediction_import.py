@@ -184,6 +184,13 @@ def test_conditions_and_samples_tell_answers_apart(tmp_path: Path) -> None:
     assert _taken(file, PredictionImport(condition="cot")).answers[0].condition == "cot, letter"
 
 
+def test_stated_confidence_is_kept(tmp_path: Path) -> None:
+    file = _lines(tmp_path / "p.jsonl", _row(confidence=0.9), _row(id="q2", confidence="85%"), _row(id="q3"))
+    assert [answer.confidence for answer in _taken(file).answers] == [0.9, 0.85, None]
+    with pytest.raises(InputError, match="from 0 to 1"):
+        _taken(_lines(tmp_path / "p.jsonl", _row(confidence=85)))
+
+
 def test_with_a_benchmark_what_is_missing_is_counted(tmp_path: Path) -> None:
     bench = tuple(
         Question(id=f"q{n}", text="Why?", answer="Gout", options=("Pseudogout", "Gout", "Septic arthritis"))

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 import hoofbeat as hb
-from hoofbeat.benchmarks import write_benchmark
+from hoofbeat.answering.prediction_import import PredictionImport, import_predictions
+from hoofbeat.benchmarks import Benchmark, write_benchmark
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.answered_folders import read_answered
+from hoofbeat.recipes.short_form import shorten_benchmark
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
 from tests.cli.support import hoofbeat, json_of
@@ -129,6 +133,72 @@ def test_a_report_shows_it(folder: Path) -> None:
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     for words in ("Check: bench", "second right option", "Where the right option is", "the older name"):
         assert words in page
+
+
+BY_PLACE = ("--rules-only", "--without", "leaks", "--without", "options")  # no vocabulary is loaded
+
+
+def planted_run(folder: Path, systems: int = 10, questions: int = 24) -> None:
+    """Questions of rising difficulty, and predictions of systems of rising ability; the last question has a wrong key.
+
+    The first system is unreadable once; one more system sees only the options.
+    """
+    options = ("Gout", "Scurvy", "Brucellosis", "Sarcoidosis")
+    items = [
+        Question(id=f"q{n}", text="Which?", context=f"Case {n}.", answer=options[n % 4], options=options)
+        for n in range(questions)
+    ]
+    write_benchmark(folder / "exam", items, title="exam", inputs=[], counts=Counts(kept=questions))
+    rows = []
+    for able in range(systems):
+        for n, item in enumerate(items):
+            right = able * questions > n * systems * 0.9 and n < questions - 1
+            said = "?" if (able, n) == (0, 3) else item.answer if right else options[(n + 1) % 4]
+            rows.append({"id": item.id, "model": f"m{able}", "predicted": said, "confidence": 0.5 + able / 20})
+    rows += [{"id": item.id, "model": "m9", "predicted": "Gout", "condition": "options"} for item in items]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    wanted = PredictionImport(condition="closed", benchmark=tuple(items))
+    import_predictions(folder / "rows.jsonl", folder / "run", wanted)
+
+
+def test_answers_tell_how_good_the_questions_are(tmp_path: Path) -> None:
+    planted_run(tmp_path)
+    done = hoofbeat("check", "exam", "--answers", "run", *BY_PLACE, folder=tmp_path).stderr
+    assert "answers of 10 systems to 24 questions: reliability" in done
+    assert "m9 under 'options, letter': 6 of 24 right (6.0 expected by chance" in done
+    assert "systems agree on another option" in _doubts(tmp_path)["q23"]
+    found = json.loads((tmp_path / "check" / "answers.json").read_text())
+    assert [each["kind"] for each in found["calibrations"]] == ["stated"] * 10
+    assert found["abstentions"][0]["unreadable"] == 1
+    page = hb.report([tmp_path / "check"], tmp_path / "report", formats=["markdown"]).path / "report.md"
+    for words in ("What answers say about exam", "How many questions tell two systems apart", "Confidence and right"):
+        assert words in page.read_text(encoding="utf-8")
+
+
+def test_a_short_benchmark_is_chosen_by_answers(tmp_path: Path) -> None:
+    planted_run(tmp_path)
+    told = hoofbeat("benchmark", "shorten", "exam", "--answers", "run", "--questions", "6", folder=tmp_path).stderr
+    assert "held-out systems" in told
+    short = Benchmark.open(tmp_path / "short")
+    assert len(short.questions) == 6
+    assert {question.id for question in short.questions} <= {f"q{n}" for n in range(24)}
+    whole = Benchmark.open(tmp_path / "exam")
+    again = shorten_benchmark(whole, [tmp_path / "run"], tmp_path / "again", questions=6)
+    assert Benchmark(again.artefact).questions == short.questions
+    found = shorten_benchmark(whole, [tmp_path / "run"], tmp_path / "found")
+    assert 1 <= len(Benchmark(found.artefact).questions) < 24
+
+
+def test_answers_to_other_questions_are_refused(tmp_path: Path) -> None:
+    planted_run(tmp_path, systems=2, questions=3)
+    bench = Benchmark.open(tmp_path / "exam")
+    assert read_answered([tmp_path / "run"], bench.questions[:2]).others == 3
+    with pytest.raises(UsageError, match="the benchmark does not hold"):
+        read_answered([tmp_path / "run"], QUESTIONS)
+    with pytest.raises(InputError, match="another answer or other options"):
+        read_answered([tmp_path / "run"], [Question(id="q0", text="?", answer="Scurvy", options=("Scurvy", "Gout"))])
+    with pytest.raises(UsageError, match="too few to test"):
+        shorten_benchmark(bench, [tmp_path / "run"], tmp_path / "short")
 
 
 def test_the_python_face_checks_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from hoofbeat.answering.answerers import GREEDY, SamplingSettings
 from hoofbeat.answering.choice_reader import read_choice
 from hoofbeat.answering.conditions import (
+    BASELINES,
     FREE,
     SCORING,
     letter_options,
@@ -74,7 +75,7 @@ class PlannedAnswer(Struct, frozen=True, kw_only=True):
     @property
     def shows_documents(self) -> bool:
         """Whether the model is told of documents, be it that none was found."""
-        return not self.condition.startswith(("closed", "images", "first "))
+        return not self.condition.startswith(("closed", "images", "first ", *BASELINES))
 
 
 def plan_answers(

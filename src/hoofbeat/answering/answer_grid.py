@@ -235,6 +235,9 @@ def plan_systems(
 def _protocols(
     condition: Condition, questions: Sequence[Question], given: Sequence[str]
 ) -> list[tuple[str, Sequence[Question]]]:
+    if condition.kind == "options":
+        given = given or ("letter",)
+        questions = [question for question in questions if question.options]
     if condition.protocol is None and not given:
         parts = [
             ("letter", [question for question in questions if question.options]),

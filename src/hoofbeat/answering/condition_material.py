@@ -186,6 +186,8 @@ def _media_type(content: bytes) -> str:
 
 
 _KEPT_DOCUMENTS = 256
+_NOT_SHOWN = "(The case and the question are not shown.)"
+_NO_CASE = "there is no case beside the question"
 
 
 class DocumentStore:
@@ -254,6 +256,10 @@ class PreparedCondition:
                 return self._beginning(question)
             case "images":
                 return self._pictures(question)
+            case "options":
+                return PromptContext(text=_NOT_SHOWN)
+            case "question":
+                return PromptContext(text=question.text, warnings=() if question.context else (_NO_CASE,))
             case "oracle":
                 return self._source(question)
             case "retrieved":
@@ -263,7 +269,7 @@ class PreparedCondition:
 
     def _beginning(self, question: Question) -> PromptContext:
         part = shorten(question, self.condition.percent, by_sentences=self.condition.sentences)
-        warnings = () if part.of else ("there is no case beside the question to be shortened",)
+        warnings = () if part.of else (f"{_NO_CASE} to be shortened",)
         return PromptContext(text=part.text, warnings=warnings)
 
     def _pictures(self, question: Question) -> PromptContext:
@@ -321,6 +327,12 @@ def prepare(
                     "no question of this benchmark has images",
                     where=str(library.images.path),
                     fix="name an edition that has some (--edition image), or ask under another condition",
+                )
+        case "question":
+            if not any(question.context for question in questions):
+                raise InputError(
+                    "no question of this benchmark has a case apart from its text, so none can be left out",
+                    fix="ask under another condition: closed, options",
                 )
         case "oracle":
             _check_sources(questions, library)

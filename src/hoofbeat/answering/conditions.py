@@ -2,6 +2,8 @@
 
     closed                        nothing but the question
     images                        the question with its images
+    options                       the options alone, without the question: a baseline
+    question                      the question without its case: a baseline
     first 20%                     the question with the first 20% of its case, by tokens
     first 20% of sentences        the same by sentences
     oracle                        its source documents, whole
@@ -118,12 +120,16 @@ def _score(likelihood: OptionLikelihood, protocol: str) -> float:
             return likelihood.total
 
 
-ConditionKind = Literal["closed", "images", "first", "oracle", "retrieved", "agent"]
+BASELINES = ("options", "question")
+"""Conditions that leave out what the answer should be read from."""
+
+ConditionKind = Literal["closed", "images", "options", "question", "first", "oracle", "retrieved", "agent"]
 AGENT_LINE = "bm25"
 """What an agent searches with where its condition does not say."""
 
 _FORMS = (
-    "write closed, oracle, images, 'first 20%', 'first 20% of sentences', a retriever line with how many: "
+    "write closed, oracle, images, options, question, 'first 20%', 'first 20% of sentences', a retriever line with how "
+    "many: "
     "'bm25 + dense @3' or 'bm25 + dense @3 documents', or 'agent over bm25 + dense'; a protocol may follow: "
     "'closed, letter'"
 )
@@ -184,7 +190,11 @@ class Condition(Struct, frozen=True, kw_only=True):
             return "retrieved"
         if self.percent:
             return "first"
-        return "oracle" if self.base == "oracle" else "images" if self.base == "images" else "closed"
+        match self.base:
+            case "oracle" | "images" | "options" | "question" as named:
+                return named
+            case _:
+                return "closed"
 
     @property
     def base(self) -> str:
@@ -204,6 +214,8 @@ class Condition(Struct, frozen=True, kw_only=True):
                 f"{self.base} can't be asked by option likelihood: {what}",
                 fix=f"ask it by letter: '{self.base}, letter', or leave it out",
             )
+        if protocol == FREE and self.kind == "options":
+            raise UsageError("without the question there is nothing to answer in free text", fix="ask it by letter")
         return msgspec.structs.replace(self, name=self.base + protocol_ending(protocol), protocol=protocol)
 
 
@@ -220,7 +232,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def _parse_base(text: str, words: str) -> Condition:
-    if words in ("closed", "oracle", "images"):
+    if words in ("closed", "oracle", "images", *BASELINES):
         return Condition(name=words)
     if first := _FIRST.fullmatch(words):
         return _first(text, first)

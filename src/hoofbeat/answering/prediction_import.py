@@ -47,6 +47,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
     "condition": ("condition",),
     "sample": ("sample",),
     "tokens": ("tokens", "usage", "token_usage"),
+    "confidence": ("confidence", "probability", "predicted_probability"),
 }
 """What a field is called where nobody says, in the order it is looked for."""
 
@@ -65,6 +66,7 @@ class PredictionFields(Struct, frozen=True, kw_only=True):
     condition: str = ""
     sample: str = ""
     tokens: str = ""
+    confidence: str = ""
 
 
 class PredictionRow(Struct, frozen=True, kw_only=True):
@@ -364,6 +366,7 @@ class _Importing:
             text=parted.text or (str(value) if isinstance(value, str | int) else ""),
             reasoning=parted.reasoning,
             usage=_usage(row, self.fields.tokens),
+            confidence=_confidence(row, self.fields.confidence),
         )
         if not self.protocol:
             return base
@@ -424,6 +427,21 @@ def _sample(row: PredictionRow, name: str) -> int:
     if not said.isdecimal():
         raise bad(row, f"the field {name!r} should hold the number of the sample")
     return int(said)
+
+
+def _confidence(row: PredictionRow, field: str) -> float | None:
+    """How sure the answer states to be, from 0 to 1 or in percent (`85%`); None where nothing is stated."""
+    value = row.values.get(field) if field else None
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    said = str(value).strip()
+    try:
+        number = float(said.removesuffix("%")) / (100 if said.endswith("%") else 1)
+    except ValueError:
+        number = math.nan
+    if isinstance(value, bool) or not 0 <= number <= 1:
+        raise bad(row, f"the field {field!r} should hold a confidence from 0 to 1, or a percentage with %")
+    return number
 
 
 def _usage(row: PredictionRow, name: str) -> Usage | None:

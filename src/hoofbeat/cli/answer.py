@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @click.option("--corpus", type=click.Path(path_type=Path), help="The documents to retrieve from.")
 @click.option(
     "--condition", "conditions", multiple=True, default=("closed",), show_default=True,
-    help="closed, images, 'first 20%', 'first 20% of sentences', oracle, a retriever line with how many passages: "
+    help="closed, images, options (without the question), question (without its case), 'first 20%', "
+    "'first 20% of sentences', oracle, a retriever line with how many passages: "
     "'bm25 + dense @3' (or whole: 'bm25 + dense @3 documents'), or 'agent over bm25 + dense'. Several may be given.",
 )  # fmt: skip
 @click.option(

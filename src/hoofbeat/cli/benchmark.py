@@ -1,4 +1,4 @@
-"""`hoofbeat benchmark`: questions that others published, as a benchmark."""
+"""`hoofbeat benchmark`: questions that others published as a benchmark, and a benchmark with fewer questions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ import click
 
 from hoofbeat.benchmarks.benchmark_import import ImportFormat, import_benchmark
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import CommandWithList, ExtensionName, command_words, json_option, output_option
+from hoofbeat.cli.session import (
+    CommandWithList,
+    ExtensionName,
+    command_words,
+    edition_option,
+    json_option,
+    output_option,
+)
 from hoofbeat.registry import registry
 
 
 @click.group("benchmark")
 def command() -> None:
-    """Import published questions as a benchmark."""
+    """Import published questions as a benchmark, or shorten one."""
 
 
 class _ImportCommand(CommandWithList):
@@ -68,3 +75,47 @@ def import_command(
     for reason, count in artefact.manifest.counts.reasons.items():
         screen.say(f"rejected: {count} × {reason}")
     screen.finish(artefact, next_step=("hoofbeat", "show", output))
+
+
+@command.command("shorten")
+@click.argument("benchmark", type=click.Path(path_type=Path))
+@click.option("--answers", "answered", multiple=True, required=True, type=click.Path(path_type=Path),
+              help="Runs or judgments of its questions. Several.")  # fmt: skip
+@click.option("--questions", type=click.IntRange(1),
+              help="How many to keep [default: the fewest that rank systems alike].")  # fmt: skip
+@edition_option
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the choice and the test.")
+@output_option("short")
+@json_option
+def shorten_command(
+    benchmark: Path,
+    answered: tuple[Path, ...],
+    questions: int | None,
+    edition: str,
+    seed: int,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Keep the questions of BENCHMARK that rank systems as all of them do.
+
+    Questions are chosen over all difficulties, those that tell systems apart first. The ranking is tested on systems
+    (with fewer than eight systems, on questions) that did not choose them. Accuracy on the short benchmark is not
+    accuracy on the whole.
+    """
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.recipes.short_form import shorten_benchmark
+
+    screen = Screen(as_json=as_json)
+    made = shorten_benchmark(
+        Benchmark.open(benchmark, edition), answered, output, questions=questions, seed=seed, command=command_words()
+    )
+    rows = [
+        [str(each.questions), f"{each.tau:.2f}", f"{each.worst:.2f}", f"{each.random_tau:.2f}"] for each in made.tested
+    ]
+    if rows:
+        screen.table(
+            ["questions", f"τ, held-out {made.tested[0].held_out}", "5th percentile", "random questions"], rows
+        )
+    else:
+        screen.say(f"[!] {made.systems} systems are too few to test the ranking")
+    screen.finish(made.artefact, next_step=("hoofbeat", "answer", output))

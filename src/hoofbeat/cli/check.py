@@ -11,6 +11,7 @@ from hoofbeat.cli.session import Calling, calling_options, command_words, editio
 
 if TYPE_CHECKING:
     from hoofbeat.cli.console import Screen
+    from hoofbeat.findings.answer_check import AnswerCheck
     from hoofbeat.findings.benchmark_checks import CheckSummary
 
 _FOLDER = click.Path(path_type=Path)
@@ -21,6 +22,8 @@ _PARTS = ("leaks", "options", "place", "answer", "guess", "compare")
 @click.argument("benchmark", type=_FOLDER)
 @click.option("--second-model", "second", help="The model that answers and guesses [default: --model].")
 @click.option("--corpus", type=_FOLDER, help="The documents [default: those beside the benchmark].")
+@click.option("--answers", "answered", multiple=True, type=_FOLDER,
+              help="Runs or judgments of its questions: how hard each is, who chose what. Several.")  # fmt: skip
 @click.option("--without", "left_out", multiple=True, type=click.Choice(_PARTS), help="Leave a part out. Several.")
 @click.option("--rules-only", is_flag=True, help="Leave out answer, guess and compare: no model is called.")
 @edition_option
@@ -32,6 +35,7 @@ def command(
     benchmark: Path,
     second: str | None,
     corpus: Path | None,
+    answered: tuple[Path, ...],
     left_out: tuple[str, ...],
     rules_only: bool,
     edition: str,
@@ -43,12 +47,14 @@ def command(
     """Look for leaks, second right answers, giveaways, unanswerable questions and bias in BENCHMARK.
 
     Rules look for the answer in the question, for options that mean the same, and for the place and the length of the
-    right option. A model answers each question, guesses from the options alone, and compares the options. Nothing is
-    changed: every doubt is listed with its reason.
+    right option. A model answers each question, guesses from the options alone, and compares the options. Answers of
+    several systems tell how hard each question is and whether it tells systems apart. Nothing is changed: every doubt
+    is listed with its reason.
     """
     import msgspec
 
     from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.findings.answer_check import read_answer_check
     from hoofbeat.recipes.benchmark_check import CALLS, KIND, plan_benchmark_check
     from hoofbeat.store import check_target
 
@@ -62,6 +68,7 @@ def command(
             model=calling.model_spec,
             second=second,
             corpus=corpus,
+            answered=answered,
             left_out=(*left_out, *(CALLS if rules_only else ())),
             limit=limit,
             seed=seed,
@@ -72,18 +79,19 @@ def command(
             screen.estimate(check.estimate())
             return
         artefact, summary = check.write(output, command=command_words())
-        _show(screen, summary)
+        _show(screen, summary, read_answer_check(artefact))
         screen.calls(*check.models)
         screen.finish(
             artefact, next_step=("hoofbeat", "report", output, "-o", "report"), summary=msgspec.to_builtins(summary)
         )
 
 
-def _show(screen: Screen, summary: CheckSummary) -> None:
+def _show(screen: Screen, summary: CheckSummary, answers: AnswerCheck | None) -> None:
+    from hoofbeat.findings.answer_check import answer_lines
     from hoofbeat.recipes.benchmark_check import summary_lines
 
     screen.title(f"{summary.without_doubt} of {summary.questions} questions without doubt")
     if summary.doubts:
         screen.table(("doubt", "questions"), [(doubt, str(count)) for doubt, count in summary.doubts.items()])
-    for line in summary_lines(summary):
+    for line in [*summary_lines(summary), *(answer_lines(answers) if answers else ())]:
         screen.say(line)

@@ -23,6 +23,7 @@ _FIELDS = {
     "dataset": ("--dataset", "the data set within which ids are unique"),
     "condition": ("--condition-field", "how the question was asked"),
     "sample": ("--sample", "the number of the sample, from 0"),
+    "confidence": ("--confidence", "how sure the answer is: 0 to 1, or a percentage with %"),
     "tokens": ("--tokens", "what was used: an object with prompt_tokens and completion_tokens"),
 }
 

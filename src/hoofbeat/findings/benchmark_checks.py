@@ -64,20 +64,30 @@ def chance_test(hits: Sequence[bool], options: Sequence[int]) -> ChanceTest | No
     )
 
 
-def place_test(places: Sequence[int], options: Sequence[int], seed: int = 0) -> PlaceTest | None:
-    """Whether the right options are spread evenly over the places, by Pearson's statistic and simulated draws."""
+def place_test(
+    places: Sequence[int], options: Sequence[int], seed: int = 0, *, not_at: Sequence[int] = ()
+) -> PlaceTest | None:
+    """Whether places are spread evenly over the options, by Pearson's statistic and simulated draws.
+
+    `not_at` is, for each question, a place that could not be taken: that of the right option, where wrong ones count.
+    """
     if not places:
         return None
     width = max(options)
-    sizes = Counter(options)
-    expected = np.array([sum(n / size for size, n in sizes.items() if size > place) for place in range(width)])
+    groups = Counter(zip(options, not_at or [-1] * len(options), strict=True))
+    open_places = {
+        group: np.array([float(place < group[0] and place != group[1]) for place in range(width)]) for group in groups
+    }
+    expected = sum((n * open_places[group] / open_places[group].sum() for group, n in groups.items()), np.zeros(width))
     counts = np.bincount(places, minlength=width)
     rng = np.random.default_rng(seed)
     drawn = np.zeros((_DRAWS, width))
-    for size, n in sorted(sizes.items()):
-        drawn[:, :size] += rng.multinomial(n, [1 / size] * size, size=_DRAWS)
-    spread = ((drawn - expected) ** 2 / expected).sum(axis=1)
-    own = float(((counts - expected) ** 2 / expected).sum())
+    for (size, without), n in sorted(groups.items()):
+        free = [place for place in range(size) if place != without]
+        drawn[:, free] += rng.multinomial(n, [1 / len(free)] * len(free), size=_DRAWS)
+    weights = np.where(expected > 0, expected, 1.0)
+    spread = ((drawn - expected) ** 2 / weights).sum(axis=1)
+    own = float(((counts - expected) ** 2 / weights).sum())
     at_least = int((spread >= own - 1e-9).sum())
     return PlaceTest(
         counts=tuple(map(int, counts)),

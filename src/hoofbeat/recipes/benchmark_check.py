@@ -3,6 +3,9 @@
 Rules look for leaks, for options that mean the same, and for the place and length of the right option. The trials of
 `hoofbeat.recipes.trials` answer, guess and compare. Nothing is changed: each question gets its doubts, with why.
 
+Where answers of several systems are given, `hoofbeat.findings.answer_check` says how hard each question is, whether it
+tells systems apart, and what else they say about the benchmark.
+
 `plan_benchmark_check` is the whole verb, as the command and the Python face call it.
 """
 
@@ -20,7 +23,10 @@ from msgspec import Struct
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
+from hoofbeat.findings.answer_check import ANSWERS, ITEMS, AnswerCheck, check_answers
+from hoofbeat.findings.answered_folders import AnsweredQuestions, read_answered
 from hoofbeat.findings.benchmark_checks import CheckSummary, chance_test, place_test
+from hoofbeat.findings.item_analysis import AGREED, NEGATIVE, NOBODY, SECOND, ItemStatistics
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
@@ -57,7 +63,7 @@ LEAK = "names its answer"
 NO_OPTION = "answer is no option"
 ALIKE = "two options mean the same"
 _USUAL_ANSWER = "word " * 30
-CHECK_DOUBTS = (LEAK, NO_OPTION, *DOUBTS[:-1], ALIKE, NOT_TRIED)
+CHECK_DOUBTS = (LEAK, NO_OPTION, *DOUBTS[:-1], ALIKE, SECOND, AGREED, NOBODY, NEGATIVE, NOT_TRIED)
 """What a check may find, the gravest first."""
 
 
@@ -93,6 +99,7 @@ class BenchmarkCheck(Struct, frozen=True, kw_only=True):
     models: tuple[Model, ...]
     inputs: tuple[InputRef, ...]
     settings: dict[str, object]
+    answered: AnsweredQuestions | None = None
 
     def estimate(self) -> Estimate:
         """What the calls would spend; an answer that is not there yet and is to be compared counts as a usual one."""
@@ -113,11 +120,19 @@ class BenchmarkCheck(Struct, frozen=True, kw_only=True):
             items = [each for each in outcomes if isinstance(each, RecipeItem)]
             assert len(items) == len(outcomes), "a trial turns nothing away"
         tried = {item.id: trials_of(item) for item in items}
+        found, analysed = self._answers()
+        by_question = {each.question: each for each in analysed}
         checks = [
-            check_question(question, self.context, self.parts, tried.get(question.id)) for question in self.questions
+            check_question(question, self.context, self.parts, tried.get(question.id), by_question.get(question.id))
+            for question in self.questions
         ]
         summary = summarise_checks(self.questions, checks, self.parts, self.context.seed)
-        return self._written(output, checks, summary, command), summary
+        return self._written(output, checks, (summary, found, analysed), command), summary
+
+    def _answers(self) -> tuple[AnswerCheck | None, list[ItemStatistics]]:
+        if self.answered is None:
+            return None, []
+        return check_answers(self.questions, self.answered.answers, self.answered.outcomes, seed=self.context.seed)
 
     def _items(self) -> list[RecipeItem]:
         return [
@@ -137,15 +152,21 @@ class BenchmarkCheck(Struct, frozen=True, kw_only=True):
         return every_trial(chosen, lambda item: msgspec.convert(item["exam"], TriedQuestion))
 
     def _written(
-        self, target: Path, checks: Sequence[QuestionCheck], summary: CheckSummary, command: Sequence[str]
+        self,
+        target: Path,
+        checks: Sequence[QuestionCheck],
+        found: tuple[CheckSummary, AnswerCheck | None, list[ItemStatistics]],
+        command: Sequence[str],
     ) -> Artefact:
-        context = self.context
+        context, (summary, answers, items) = self.context, found
         with create(target, replace_kind=KIND) as draft:
             write_jsonl(draft.path / "questions.jsonl", self.questions)
             write_jsonl(draft.path / "checks.jsonl", checks)
             write_tsv(draft.path / "doubts.tsv", ("question", "doubt", "why"), _doubt_rows(checks))
-            summed = msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n"
-            write_bytes(draft.path / "summary.json", summed)
+            write_bytes(draft.path / "summary.json", _json(summary))
+            if answers is not None:
+                write_bytes(draft.path / ANSWERS, _json(answers))
+                write_jsonl(draft.path / ITEMS, items)
             draft.finish(
                 Manifest(
                     kind=KIND,
@@ -171,6 +192,7 @@ def plan_benchmark_check(
     model: str = "embedded",
     second: str | None = None,
     corpus: Path | None = None,
+    answered: Sequence[Path] = (),
     left_out: Sequence[str] = (),
     limit: int | None = None,
     seed: int = 0,
@@ -179,7 +201,8 @@ def plan_benchmark_check(
 ) -> BenchmarkCheck:
     """Read what a check of `bench` needs, and load the models where a part that is left calls one.
 
-    `second` answers and guesses in place of `model`; `left_out` are the PARTS to leave out.
+    `second` answers and guesses in place of `model`; `answered` are runs and judgments of the benchmark's questions;
+    `left_out` are the PARTS to leave out.
     """
     parts = tuple(part for part in PARTS if part not in left_out)
     if not parts:
@@ -197,8 +220,12 @@ def plan_benchmark_check(
         estimating=estimating,
     )
     read = [bench.artefact.reference(), *([documents.artefact.reference()] if documents else [])]
+    questions = tuple(bench.first(limit))
+    given = read_answered(answered, questions) if answered else None
+    read += given.inputs if given else ()
     return BenchmarkCheck(
-        questions=tuple(bench.first(limit)),
+        questions=questions,
+        answered=given,
         parts=parts,
         context=context,
         models=tuple(loaded.values()),
@@ -208,9 +235,13 @@ def plan_benchmark_check(
 
 
 def check_question(
-    question: Question, context: RecipeContext, parts: Sequence[str], trials: QuestionTrials | None = None
+    question: Question,
+    context: RecipeContext,
+    parts: Sequence[str],
+    trials: QuestionTrials | None = None,
+    item: ItemStatistics | None = None,
 ) -> QuestionCheck:
-    """What rules and trials find in one question."""
+    """What rules, trials and the answers of systems find in one question."""
     options, answer = question.options, question.answer
     findings: list[Finding] = []
     if "leaks" in parts and answer:
@@ -219,6 +250,7 @@ def check_question(
         findings += _option_findings(question, context)
     tried = trials or QuestionTrials()
     findings += [Finding(doubt=doubt, why=why) for doubt, why in trial_findings(tried).items()]
+    findings += _item_findings(item) if item else []
     longest = [option for option in options if len(option) == max(map(len, options))]
     return QuestionCheck(
         question=question.id,
@@ -251,6 +283,17 @@ def _option_findings(question: Question, context: RecipeContext) -> Iterator[Fin
         if why := "the same words" if one == other else same(one, other, loaded):
             second = question.answer in (one, other)
             yield Finding(doubt=SECOND_RIGHT if second else ALIKE, why=f"{one} / {other}: {why}")
+
+
+def _item_findings(item: ItemStatistics) -> list[Finding]:
+    """What the answers of systems make doubtful; that every system is right is no doubt."""
+    why = {
+        NOBODY: f"{item.systems} systems answered",
+        SECOND: item.suspect,
+        AGREED: item.suspect,
+        NEGATIVE: f"correlation with the other questions {item.discrimination or 0:.2f} over {item.systems} systems",
+    }
+    return [Finding(doubt=flag, why=why[flag]) for flag in item.flags if flag in why]
 
 
 def summarise_checks(
@@ -298,6 +341,10 @@ def summary_lines(summary: CheckSummary) -> list[str]:
     if isinstance(answered, dict):
         lines.append(f"answered rightly from the case: {answered['right']} of {answered['of']}")
     return lines
+
+
+def _json(record: Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
 
 
 def _doubt_rows(checks: Sequence[QuestionCheck]) -> list[tuple[object, ...]]:
