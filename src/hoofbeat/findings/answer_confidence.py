@@ -131,7 +131,7 @@ def calibration(
     system: tuple[str, str, str] = ("", "", ""),
     bins: int = BINS,
 ) -> AnswerCalibration:
-    """AnswerCalibration of confidences from 0 to 1 against right and wrong answers."""
+    """Calibration of confidences from 0 to 1 against right and wrong answers."""
     values, hits = np.asarray(confidences, np.float64), np.asarray(correct, np.float64)
     places = np.minimum((values * bins).astype(np.int64), bins - 1)
     rows = []
