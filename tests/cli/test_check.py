@@ -11,7 +11,7 @@ import hoofbeat as hb
 from hoofbeat.answering.prediction_import import PredictionImport, import_predictions
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.answered_folders import read_answered
+from hoofbeat.recipes.answered_folders import read_answered
 from hoofbeat.recipes.short_form import shorten_benchmark
 from hoofbeat.records import Question
 from hoofbeat.store import Counts

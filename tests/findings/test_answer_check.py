@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from hoofbeat.findings.answer_check import check_answers, is_baseline, place_biases
+from hoofbeat.answering import conditions
+from hoofbeat.findings.answer_check import BASELINES, check_answers, is_baseline, place_biases
 from hoofbeat.findings.intervals import tango
 from hoofbeat.findings.outcomes import choice_outcomes
 from hoofbeat.records import Answer
@@ -38,6 +39,7 @@ def test_baselines_are_set_against_chance_and_against_the_whole_question() -> No
     assert items[0].systems == 1, "a baseline is no examinee"
     assert found.unused_options == (40 * 3 - 10, 120)
     assert len(found.warnings) == 2
+    assert conditions.BASELINES == BASELINES
     assert (is_baseline("question"), is_baseline("closed, letter")) == (True, False)
 
 

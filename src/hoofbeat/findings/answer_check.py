@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.answering.conditions import BASELINES
 from hoofbeat.errors import ArtefactError
 from hoofbeat.findings.answer_confidence import Abstention, AnswerCalibration, abstentions, calibrations
 from hoofbeat.findings.benchmark_checks import ChanceTest, PlaceTest, chance_test, place_test
@@ -34,6 +33,9 @@ from hoofbeat.findings.item_analysis import (
 from hoofbeat.findings.outcomes import Outcome, SystemKey, by_system
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact
+
+BASELINES = ("options", "question")
+"""The conditions that `hoofbeat.answering.conditions` calls so; findings know no conditions but by their names."""
 
 ANSWERS, ITEMS = "answers.json", "items.jsonl"
 """The files of a check that hold what is found here, and the statistics of each question."""

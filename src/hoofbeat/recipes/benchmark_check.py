@@ -24,12 +24,12 @@ from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.answer_check import ANSWERS, ITEMS, AnswerCheck, check_answers
-from hoofbeat.findings.answered_folders import AnsweredQuestions, read_answered
 from hoofbeat.findings.benchmark_checks import CheckSummary, chance_test, place_test
 from hoofbeat.findings.item_analysis import AGREED, NEGATIVE, NOBODY, SECOND, ItemStatistics
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.recipes.answered_folders import AnsweredQuestions, read_answered
 from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.diagnosis_names import same

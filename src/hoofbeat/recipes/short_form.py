@@ -14,7 +14,6 @@ from hoofbeat.benchmarks.benchmark import COLLECTION, KIND, edition_file
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.answer_check import examinee_scores
-from hoofbeat.findings.answered_folders import read_answered
 from hoofbeat.findings.benchmark_size import (
     MIN_RANKED,
     ShortForm,
@@ -23,6 +22,7 @@ from hoofbeat.findings.benchmark_size import (
     form_of,
     short_forms,
 )
+from hoofbeat.recipes.answered_folders import read_answered
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl
 
