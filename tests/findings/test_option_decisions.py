@@ -31,8 +31,8 @@ def test_by_hand() -> None:
     assert (row.tp, row.fn, row.tn, row.fp, row.unscored) == (2, 2, 3 + 2 + 5 + 2, 1, 1)
     assert row.sensitivity.value == pytest.approx(0.5)
     assert row.specificity.value == pytest.approx(12 / 13)
-    assert row.sensitivity.wilson == wilson(2, 4)
-    assert row.specificity.wilson == wilson(12, 13)
+    assert row.sensitivity.interval == wilson(2, 4)
+    assert row.specificity.interval == wilson(4 * 12 / 13, 4)
     assert row.sensitivity.sensitivity_range == pytest.approx((2 / 4, 3 / 4))
     assert row.specificity.sensitivity_range == pytest.approx((11 / 13, 12 / 13))
     assert row.macro_sensitivity is None
@@ -49,7 +49,7 @@ def test_as_scikit_learn_counts_option_decisions(picks: list[tuple[int, int]]) -
     assert (row.tn, row.fp, row.fn, row.tp) == (tn, fp, fn, tp)
     (accuracy,) = accuracies(choice_outcomes(questions, answers), samples=20)
     assert row.sensitivity.value == pytest.approx(accuracy.accuracy)
-    assert row.sensitivity.bootstrap == accuracy.bootstrap
+    assert row.sensitivity.interval == accuracy.bootstrap
 
 
 def test_macro_weighs_specialties_the_same() -> None:
@@ -85,7 +85,7 @@ def test_only_systems_that_choose() -> None:
 
 def test_one_option_has_no_specificity() -> None:
     (row,) = option_decisions(*made([(1, 0)]))
-    assert (row.specificity.value, row.specificity.bootstrap, row.specificity.of) == (None, None, 0)
+    assert (row.specificity.value, row.specificity.interval, row.specificity.of) == (None, None, 0)
     assert row.sensitivity.value == 1.0
 
 

@@ -170,7 +170,7 @@ def test_clusters_of_the_table() -> None:
     plain = compare_systems(systems, "nDCG@10")
     assert (table.clusters, plain.clusters) == (4, 40)
     assert table.comparisons[0].test.patterns == 16
-    assert table.means[1].interval.method == "cluster bootstrap"
+    assert (table.means[1].interval.few, plain.means[1].interval.few) == (4, 0)
     width, narrow = (t.means[1].interval.high - t.means[1].interval.low for t in (table, plain))
     assert width > 2 * narrow
 
@@ -308,8 +308,7 @@ def test_intervals_agree_with_scipy() -> None:
 def test_a_perfect_line() -> None:
     found = correlation([1, 2, 3, 4, 5], [3, 5, 7, 9, 11])
     assert (found.pearson, found.spearman, found.slope, found.intercept) == pytest.approx((1, 1, 2, 1))
-    assert found.pearson_interval is not None
-    assert (found.pearson_interval.low, found.pearson_interval.high) == pytest.approx((1, 1))
+    assert found.pearson_interval is None  # five points on a line say nothing of how sure that is
 
 
 def test_where_there_is_no_correlation_to_speak_of() -> None:

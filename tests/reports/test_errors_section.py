@@ -79,8 +79,8 @@ def test_shares_intervals_and_agreement_are_those_counted_by_hand(judged: Artefa
     found = tables(judged, file)
     kinds = {(row[0], row[2]): row for row in found["errors-kinds"].rows}
     half, one = wilson(1, 2, 0.95), wilson(1, 1, 0.95)
-    assert kinds["alpha", "omission"][3:7] == (2, 0, 1, (0.5, half.low, half.high))
-    assert kinds["beta", "knowledge"][3:7] == (1, 0, 1, (1.0, one.low, one.high))
+    assert kinds["alpha", "omission"][3:7] == (2, 0, 1, (0.5, half.low, half.high, 2))
+    assert kinds["beta", "knowledge"][3:7] == (1, 0, 1, (1.0, one.low, one.high, 1))
     assert {name for _, name in kinds} == set(KINDS["error"])
     physicians = {row[0]: row for row in found["errors-physicians"].rows}
     assert physicians["alpha"][2:5] == (2, 1, 1)

@@ -147,11 +147,11 @@ def test_facets_and_rare(grid: Artefact, asked: list[Question]) -> None:
             continue
         members = [q.id for q in asked if q.facets["specialty"] == row["specialty"].removesuffix(" *")]
         assert int(row["questions"]) == len(members)
-        assert float(row["accuracy, 95% Wilson"]) == pytest.approx(len(right & set(members)) / len(members))
+        assert float(row["accuracy, 95% bootstrap"]) == pytest.approx(len(right & set(members)) / len(members))
     rare = {q.id for q in asked if q.facets["rare"] == "yes"}
     row = next(row for row in rows_of(grid, "run-1-rare") if row["model"] == "one" and "closed" in row["condition"])
     on_rare, on_others = len(right & rare) / len(rare), len(right - rare) / (len(asked) - len(rare))
-    assert float(row["rare, 95% Wilson"]) == pytest.approx(on_rare)
+    assert float(row["rare, 95%"]) == pytest.approx(on_rare)
     assert float(row["difference, points"]) == pytest.approx(on_rare - on_others)
     assert float(row["difference, points low"]) <= on_rare - on_others <= float(row["difference, points high"])
 
@@ -343,7 +343,7 @@ def test_wilson_in_place_of_no_spread_is_named_wherever_it_stands(asked: list[Qu
     cards = [words(node) for node in tree.xpath("//*[contains(@class, 'card')]")]
     assert any("closed, letter" in card and "95% Wilson interval" in card for card in cards)
     assert any("oracle, letter" in card and "95% bootstrap interval" in card for card in cards)
-    named = "Wilson's interval stands instead: one · closed, letter, two · closed, letter."
+    named = "hardly any spread, so Wilson's interval: one · closed, letter, two · closed, letter."
     assert report.file("report.md").read_text("utf-8").count(named) >= 4  # leaderboard, grid, cost and tokens
     assert "(95% Wilson)" in report.file("charts/run-1-grid.svg").read_text("utf-8")
 

@@ -239,10 +239,11 @@ def print_audit_outcome(screen: Screen, audit: Audit) -> None:
     if metrics.get("label_only"):
         screen.say(f"{count_of(metrics['label_only'], 'judgment')} could be read for the label only")
     if probes := audit.order_probes:
-        found = flip_rates(((each.label, each.swapped) for each in probes), RelationLabels.of(audit.pack.labels))
+        labels, asked = [(each.label, each.swapped) for each in probes], [each.question for each in probes]
+        found = flip_rates(labels, RelationLabels.of(audit.pack.labels), questions=asked)
         screen.say(
             f"with the answers exchanged, {found.flips} of {found.n} labels changed "
-            f"(95% interval {found.interval.low:.1%} to {found.interval.high:.1%})"
+            f"(95% interval {found.interval.low:.1%} to {found.interval.high:.1%}{found.interval.few_note})"
         )
     if check := metrics.get("economy"):
         screen.say(economy_words(check, bases.get("judged", 0)))
@@ -263,5 +264,5 @@ def economy_words(check: Mapping[str, int], judged: int) -> str:
     span = wilson(check["agree"], check["checked"])
     return (
         f"{told}; of {check['checked']} judged for real, "
-        f"{check['agree']} agree (95% interval {span.low:.1%} to {span.high:.1%})"
+        f"{check['agree']} agree (95% interval {span.low:.1%} to {span.high:.1%}{span.few_note})"
     )

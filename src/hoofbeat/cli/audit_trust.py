@@ -277,7 +277,8 @@ def show_trial(screen: Screen, found: Trial) -> None:
     flips = found.flips
     screen.say(
         f"with the answers exchanged, {flips.flips} of {flips.n} labels changed, {flips.crossing} of them between "
-        f"diverging and not (95% interval of changes {flips.interval.low:.2f} to {flips.interval.high:.2f})"
+        f"diverging and not (95% interval of changes {flips.interval.low:.2f} to {flips.interval.high:.2f}"
+        f"{flips.interval.few_note})"
     )
     if told.unscored or flips.unscored:
         screen.say(f"no label: {told.unscored} pairs, {flips.unscored} in one of the orders; they count as not right")
@@ -288,7 +289,7 @@ def show_trial(screen: Screen, found: Trial) -> None:
 def _short_figure(value: float | None, span: Interval | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.2f} ({span.low:.2f} to {span.high:.2f})" if span else f"{value:.2f}"
+    return f"{value:.2f} ({span.low:.2f} to {span.high:.2f}{span.few_note})" if span else f"{value:.2f}"
 
 
 def _short(value: float | None) -> str:
@@ -469,7 +470,9 @@ def _percent(value: float | None) -> str:
 def _figure(value: float | None, interval: Interval | None) -> str:
     if value is None:
         return "no value"
-    return _number(value) + (f" ({_number(interval.low)} to {_number(interval.high)})" if interval else "")
+    return _number(value) + (
+        f" ({_number(interval.low)} to {_number(interval.high)}{interval.few_note})" if interval else ""
+    )
 
 
 def _number(value: float) -> str:
@@ -479,4 +482,4 @@ def _number(value: float) -> str:
 def _share(value: float | None, interval: Interval | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.1%}" + (f" ({interval.low:.1%} to {interval.high:.1%})" if interval else "")
+    return f"{value:.1%}" + (f" ({interval.low:.1%} to {interval.high:.1%}{interval.few_note})" if interval else "")

@@ -13,7 +13,7 @@ from hoofbeat.reports.comparison.answers import AnswersComparison
 from hoofbeat.reports.comparison.answers_page import flips_of, warnings_of
 from hoofbeat.reports.comparison.rankings import RankingsComparison
 from hoofbeat.reports.report_writer import KIND
-from hoofbeat.reports.tables import Cell, columns_of
+from hoofbeat.reports.tables import Cell, columns_of, triple
 from hoofbeat.store import check_target
 
 _SHOWN = 20
@@ -75,11 +75,12 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
     rows = [
         [
             f"{pair.a} against {pair.b}",
-            f"{pair.paired.difference:+.3f} [{pair.paired.interval.low:+.3f}, {pair.paired.interval.high:+.3f}]",
+            f"{pair.paired.difference:+.3f} [{span.low:+.3f}, {span.high:+.3f}{span.few_note}]",
             f"{pair.p_holm:.4f}",
             f"{pair.wins}/{pair.ties}/{pair.losses}",
         ]
         for pair in table.comparisons
+        for span in [pair.paired.interval]
         if best in {pair.a, pair.b} or len(table.comparisons) <= 10
     ]
     screen.table([f"{table.measure}, {table.n} questions", "difference", "p (Holm)", "won/tied/lost"], rows)
@@ -104,7 +105,7 @@ def _show_answers(screen: Screen, compared: AnswersComparison) -> None:
             (
                 compared.title(pair) + (" [!]" if pair.marks else ""),
                 row.paired.n,
-                (row.paired.difference, span.low, span.high),
+                triple(row.paired.difference, span),
                 row.p_holm,
                 row.unscored,
                 "; ".join(f"{times} {name}" for name, times in flips.items()) or "none",

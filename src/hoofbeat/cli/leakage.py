@@ -16,7 +16,7 @@ from hoofbeat.leakage.leakage_check import KIND, PARTS, plan_leakage_check
 from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, LeakageEstimate, LeakageSummary
 from hoofbeat.leakage.near_duplicates import THRESHOLD
 from hoofbeat.leakage.training_cutoffs import POSITIONS, DateAccuracy, DateCounts
-from hoofbeat.reports.tables import Form, columns_of, written
+from hoofbeat.reports.tables import Form, columns_of, estimate_cell, triple, written
 from hoofbeat.store import check_target
 
 _FOLDER = click.Path(path_type=Path)
@@ -156,7 +156,7 @@ def _show_dates(screen: Screen, counts: Sequence[DateCounts], accuracies: Sequen
                     row.condition,
                     f"{written(row.before, 'share')} of {row.before_n}",
                     f"{written(row.after, 'share')} of {row.after_n}",
-                    (row.difference, row.interval.low, row.interval.high),
+                    triple(row.difference, row.interval),
                 )
                 for row in accuracies
             ],
@@ -180,7 +180,7 @@ def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
                 row.pairs,
                 row.closed.accuracy,
                 row.oracle.accuracy,
-                (row.gap.paired.difference, row.gap.paired.interval.low, row.gap.paired.interval.high),
+                triple(row.gap.paired.difference, row.gap.paired.interval),
                 row.closed_only,
                 row.unscored,
             )
@@ -191,6 +191,4 @@ def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
 
 
 def _figure(figure: LeakageEstimate, form: Form = "number") -> str:
-    if figure.value is None or figure.low is None or figure.high is None:
-        return "–"
-    return written((figure.value, figure.low, figure.high), form)
+    return written(estimate_cell(figure.value, figure.low, figure.high, figure.n), form)

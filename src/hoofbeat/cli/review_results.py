@@ -129,7 +129,7 @@ class _Told:
 def _figure(value: float | None, interval: Interval | None) -> str:
     if value is None:
         return "has no value"
-    return f"{value:.2f}" + (f" ({interval.low:.2f} to {interval.high:.2f})" if interval else "")
+    return f"{value:.2f}" + (f" ({interval.low:.2f} to {interval.high:.2f}{interval.few_note})" if interval else "")
 
 
 _NEXT = {

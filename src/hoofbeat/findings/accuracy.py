@@ -21,18 +21,21 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import (
+    CLUSTERED,
+    FEW,
     LEVEL,
     SAMPLES,
     Difference,
     Interval,
     cluster_of,
     cluster_sums,
+    clustered_wilson,
     holm,
     mcnemar_exact,
+    mean_interval,
     percentiles,
     resampled_sums,
     tango,
-    wilson,
 )
 from hoofbeat.findings.outcomes import (
     Outcome,
@@ -44,15 +47,13 @@ from hoofbeat.findings.outcomes import (
 )
 from hoofbeat.findings.systems import randomisation_test, rank_intervals
 
-FEW = 10
-"""With fewer questions than this that tell two systems apart, the bootstrap of their difference sees too little."""
-
 
 class Accuracy(Struct, frozen=True, kw_only=True):
     """Accuracy of one model under one condition: `correct` of `planned`, over `questions` questions.
 
-    `unscored` counts planned answers without a score by reason. `wilson` takes answers as independent; `bootstrap`
-    resamples clusters. `sensitivity` is (all unscored wrong, all unscored right) where more than 1% are unscored.
+    `unscored` counts planned answers without a score by reason. `bootstrap` resamples clusters, or is Wilson's interval
+    over clusters where these are few or show no spread; `wilson` is Wilson's with the clusters' design effect.
+    `sensitivity` is (all unscored wrong, all unscored right) where more than 1% are unscored.
     """
 
     model: str
@@ -131,8 +132,8 @@ def accuracies(
                 correct=correct,
                 unscored=dict(sorted(unscored.items())),
                 accuracy=correct / planned,
-                wilson=wilson(correct, planned),
-                bootstrap=percentiles(drawn[:, 0] / drawn[:, 1], LEVEL, "cluster bootstrap"),
+                wilson=clustered_wilson(counts[:, 0], counts[:, 1]),
+                bootstrap=mean_interval(counts[:, 0], counts[:, 1], drawn[:, 0] / drawn[:, 1], CLUSTERED),
                 sensitivity=sensitivity_range(correct / planned, (correct + missing) / planned, missing / planned),
             )
         )
@@ -248,11 +249,11 @@ def _difference(a: SystemKey, b: SystemKey, resample: _Resampling) -> SystemDiff
     else:
         found = randomisation_test(first.low, second.low, clusters=labels, seed=resample.seed)
         p, test = found.p, f"paired randomisation, {found.patterns:,} sign patterns" + (" (all)" if found.exact else "")
-    if only_a + only_b < FEW or not only_a or not only_b:
+    if clusters < FEW or only_a + only_b < FEW or not only_a or not only_b:
         gain, loss = float(delta.clip(min=0).sum()), float(-delta.clip(max=0).sum())
         interval = tango(gain * clusters / n, loss * clusters / n, clusters)
     else:
-        interval = percentiles(resample.delta(a, b, (first, second)), LEVEL, "cluster bootstrap")
+        interval = percentiles(resample.delta(a, b, (first, second)), LEVEL, CLUSTERED)
     return SystemDifference(
         a=a,
         b=b,

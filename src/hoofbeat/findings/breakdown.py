@@ -13,10 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.intervals import (
+    CLUSTERED,
     LEVEL,
     SAMPLES,
     Interval,
@@ -24,14 +26,16 @@ from hoofbeat.findings.intervals import (
     cluster_labels,
     cluster_of,
     cluster_sums,
+    mean_interval,
     newcombe,
     percentiles,
     resampled_sums,
     sums_and_sizes,
-    wilson,
 )
 from hoofbeat.findings.outcomes import Outcome, by_system, sensitivity_range
 from hoofbeat.records import Facets
+
+_RESAMPLED = ("bootstrap", CLUSTERED)
 
 NONE = "(none)"
 """The group of questions that have no value of the facet."""
@@ -126,15 +130,29 @@ def over_sets(
         draws = (rng.integers(len(sums), size=len(sums)) for _ in range(samples))
         means = np.array([sums[drawn].sum() / sizes[drawn].sum() for drawn in draws])
         replicates += means / len(sets)
-        interval = percentiles(means, LEVEL, "bootstrap" if labels is None else "cluster bootstrap")
+        interval = mean_interval(sums, sizes, means, "bootstrap" if labels is None else CLUSTERED)
         groups.append(FacetGroup(value=name, n=len(numbers), mean=float(numbers.mean()), interval=interval))
     macro = FacetGroup(
         value="average",
         n=sum(group.n for group in groups),
         mean=math.fsum(group.mean for group in groups) / len(groups),
-        interval=percentiles(replicates, LEVEL, "stratified bootstrap"),
+        interval=_macro_interval(groups, replicates),
     )
     return SetTable(sets=tuple(groups), macro=macro)
+
+
+def _macro_interval(groups: Sequence[FacetGroup], replicates: NDArray[np.float64]) -> Interval:
+    """The interval of the mean of sets' means; where a set's is a score interval, the sets' widths are combined.
+
+    Sets are independent, so squared distances add up, as in Newcombe's interval for a difference.
+    """
+    if all(group.interval.method in _RESAMPLED for group in groups):
+        return percentiles(replicates, LEVEL, "stratified bootstrap")
+    mean = math.fsum(group.mean for group in groups) / len(groups)
+    below = math.hypot(*(group.mean - group.interval.low for group in groups)) / len(groups)
+    above = math.hypot(*(group.interval.high - group.mean for group in groups)) / len(groups)
+    few = min((group.interval.few for group in groups if group.interval.few), default=0)
+    return Interval(low=mean - below, high=mean + above, level=LEVEL, method="sets' intervals combined", few=few)
 
 
 def _numbers(values: Mapping[str, float], questions: Sequence[str]) -> list[float]:
@@ -145,21 +163,24 @@ def _numbers(values: Mapping[str, float], questions: Sequence[str]) -> list[floa
 
 
 class GroupAccuracy(Struct, frozen=True, kw_only=True):
-    """One group's `correct` of `planned` answers to `questions` questions; unscored answers stay in `planned`."""
+    """One group's `correct` of `planned` answers to `questions` questions; unscored answers stay in `planned`.
+
+    `interval` keeps the answers of a question, and the questions of a document, together.
+    """
 
     questions: int
     planned: int
     correct: int
     unscored: dict[str, int]
     accuracy: float
-    wilson: Interval
+    interval: Interval
 
 
 class GroupDifference(Struct, frozen=True, kw_only=True):
     """Accuracy on the questions of group `a` minus that on group `b`, for one system.
 
-    `interval` is from resampling clusters of questions. Where that shows no spread (in each group all answers fare
-    alike), or no resample has questions of both groups, it is Newcombe's score interval.
+    `interval` is from resampling clusters of questions. Where a group has few questions or shows no spread (all its
+    answers fare alike), it is Newcombe's score interval over as many questions as there are clusters.
     `sensitivity` spans what unscored answers could make of the difference, where they exceed 1%.
     """
 
@@ -194,8 +215,8 @@ def group_differences(
         drawn = resampled_sums(cluster_sums(np.array(counts, np.float64), labels), samples=samples, seed=seed)
         both = (drawn[:, 1] > 0) & (drawn[:, 3] > 0)
         deltas = drawn[both, 0] / drawn[both, 1] - drawn[both, 2] / drawn[both, 3]
-        span = percentiles(deltas, LEVEL, "cluster bootstrap") if both.any() else None
-        one, two = _group(first), _group(second)
+        one, two = (_group(half, clusters, (samples, seed)) for half in (first, second))
+        resampled = both.any() and all(half.interval.method == CLUSTERED for half in (one, two))
         missing = sum(one.unscored.values()), sum(two.unscored.values())
         low = one.accuracy - (two.correct + missing[1]) / two.planned
         high = (one.correct + missing[0]) / one.planned - two.accuracy
@@ -206,22 +227,30 @@ def group_differences(
                 a=one,
                 b=two,
                 difference=one.accuracy - two.accuracy,
-                interval=span
-                if span and span.low < span.high
-                else newcombe((one.correct, one.planned), (two.correct, two.planned)),
+                interval=percentiles(deltas, LEVEL, CLUSTERED)
+                if resampled
+                else newcombe(_units(first, clusters), _units(second, clusters)),
                 sensitivity=sensitivity_range(low, high, sum(missing) / (one.planned + two.planned)),
             )
         )
     return table
 
 
-def _group(rows: list[Outcome]) -> GroupAccuracy:
+def _units(rows: list[Outcome], clusters: Mapping[str, str] | None) -> tuple[float, float]:
+    """The share right as one of as many observations as there are clusters."""
+    units = len({cluster_of(row.question, clusters) for row in rows})
+    return units * sum(row.correct is True for row in rows) / len(rows), units
+
+
+def _group(rows: list[Outcome], clusters: Mapping[str, str] | None, how: tuple[int, int]) -> GroupAccuracy:
     correct = sum(row.correct is True for row in rows)
+    hits = [float(row.correct is True) for row in rows]
+    labels = [cluster_of(row.question, clusters) for row in rows]
     return GroupAccuracy(
         questions=len({row.question for row in rows}),
         planned=len(rows),
         correct=correct,
         unscored=dict(sorted(Counter(row.unscored for row in rows if row.correct is None).items())),
         accuracy=correct / len(rows),
-        wilson=wilson(correct, len(rows)),
+        interval=bootstrap_mean(hits, clusters=labels, samples=how[0], seed=how[1]),
     )

@@ -14,7 +14,18 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums
+from hoofbeat.findings.intervals import (
+    CLUSTERED,
+    FEW,
+    LEVEL,
+    SAMPLES,
+    Interval,
+    cluster_of,
+    cluster_sums,
+    mean_interval,
+    percentiles,
+    resampled_sums,
+)
 from hoofbeat.findings.outcomes import Outcome, SystemKey, sensitivity_range
 from hoofbeat.findings.repeated_answers import scores_by_system
 from hoofbeat.records import Answer, Judgment
@@ -46,7 +57,8 @@ class InformationCurve(Struct, frozen=True, kw_only=True):
 
     `retained_at_first` is the score at the first fraction as a share of the score of the whole case, over the `n`
     questions asked with both, with a paired bootstrap interval. It is None where the whole case was not asked (`full`
-    is then empty), was the only fraction, or scored 0.
+    is then empty), was the only fraction, or scored 0. `interval` is None where fewer than ten documents are behind
+    it, or where all of them retain the same.
     """
 
     model: str
@@ -155,7 +167,8 @@ def _point(
     names = sorted(sums)
     rows = np.array([sums[name] for name in names], np.float64)
     planned, unscored = int(rows[:, 2].sum()), int(rows[:, 3].sum())
-    drawn = resampled_sums(_clustered(rows, names, clusters), samples=samples, seed=seed)
+    sums_by_cluster = _clustered(rows, names, clusters)
+    drawn = resampled_sums(sums_by_cluster, samples=samples, seed=seed)
     low, high = math.fsum(rows[:, 0]) / planned, math.fsum(rows[:, 1]) / planned
     return InformationPoint(
         fraction=fraction,
@@ -163,7 +176,7 @@ def _point(
         planned=planned,
         unscored=unscored,
         score=low,
-        interval=percentiles(drawn[:, 0] / drawn[:, 2], LEVEL, "cluster bootstrap"),
+        interval=mean_interval(sums_by_cluster[:, 0], sums_by_cluster[:, 2], drawn[:, 0] / drawn[:, 2], CLUSTERED),
         sensitivity=sensitivity_range(low, high, unscored / planned),
     )
 
@@ -179,10 +192,12 @@ def _kept(
     part, whole = math.fsum(rows[:, 0]), math.fsum(rows[:, 1])
     if whole <= 0:
         return len(names), None, None
-    drawn = resampled_sums(_clustered(rows, names, clusters), samples=samples, seed=seed)
+    together = _clustered(rows, names, clusters)
+    drawn = resampled_sums(together, samples=samples, seed=seed)
     some = drawn[:, 1] > 0
     interval = percentiles(drawn[some, 0] / drawn[some, 1], LEVEL, "paired cluster bootstrap")
-    return len(names), part / whole, interval
+    enough = len(together) >= FEW and interval.has_width
+    return len(names), part / whole, interval if enough else None
 
 
 def _clustered(rows: NDArray[np.float64], names: list[str], clusters: Mapping[str, str] | None) -> NDArray[np.float64]:

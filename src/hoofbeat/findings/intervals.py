@@ -3,6 +3,11 @@
 Every resampling takes a seed and gives the same interval again. Where items share an origin (questions made from one
 document, samples of one question), whole clusters are resampled.
 
+Resampling sees only the spread that was observed: of three questions, or of forty that all went the same way, it makes
+an interval that is far too narrow, or of no width at all. There the interval is a score interval (Wilson's, Tango's),
+over as many observations as there are clusters. Fewer than ten observations are also counted in `Interval.few`, and
+tables print that number beside the interval.
+
 Intervals and tests take the questions of a benchmark as a sample of the questions that could have been asked. Two
 questions written from one document are not two draws: they succeed and fail together, with the document. So the unit
 is the document that a question was made from, as the specification says.
@@ -24,6 +29,7 @@ from statistics import NormalDist
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import UsageError
@@ -33,19 +39,48 @@ SAMPLES = 1000
 LEVEL = 0.95
 """The confidence level of every table."""
 
+CLUSTERED = "cluster bootstrap"
+"""The method of intervals from resampling whole clusters."""
+
 TANGO = "Tango's score"
 """The method of intervals for paired shares that few pairs tell apart."""
+
+FEW = 10
+"""With fewer observations than this, resampling sees too little, and tables say how few there are."""
+
+_ONE_SIDED = 5
+"""With fewer clusters than this that are not all wrong (or not all right), resampling sees too little of a share."""
 
 _CELLS = 1 << 22
 
 
-class Interval(Struct, frozen=True, kw_only=True):
-    """An interval for a figure: its bounds, its confidence level, and how it was found."""
+class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An interval for a figure: its bounds, its confidence level, and how it was found.
+
+    `few` is the number of independent observations, where they are fewer than ten. The bounds are infinite where so
+    few observations of a figure without bounds say nothing.
+    """
 
     low: float
     high: float
     level: float
     method: str
+    few: int = 0
+
+    @property
+    def few_note(self) -> str:
+        """What a printed interval ends with where observations are few: `, n = 3`."""
+        return f", n = {self.few}" if self.few else ""
+
+    @property
+    def has_width(self) -> bool:
+        """Whether the bounds differ by more than rounding."""
+        return self.high - self.low > 1e-9
+
+    @property
+    def known(self) -> bool:
+        """Whether there are bounds to print."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -56,20 +91,95 @@ class Difference(Struct, frozen=True, kw_only=True):
     interval: Interval
 
 
-def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
-    """Wilson's score interval for a share; everything from 0 to 1 where nothing was seen."""
-    if not 0 <= successes <= n:
+def wilson(successes: float, n: float, level: float = LEVEL) -> Interval:
+    """Wilson's score interval for a share; everything from 0 to 1 where nothing was seen.
+
+    The counts need not be whole: fewer observations than were seen can be given where some of them go together.
+    """
+    if not 0 <= successes <= n * (1 + 1e-12):
         raise UsageError(f"{successes} of {n} is no share")
     _check_level(level)
     if n == 0:
         return Interval(low=0.0, high=1.0, level=level, method="wilson")
+    successes, n = float(min(successes, n)), float(n)
     z = NormalDist().inv_cdf(0.5 + level / 2)
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
-    return Interval(low=low, high=high, level=level, method="wilson")
+    return Interval(low=low, high=high, level=level, method="wilson", few=few_of(n))
+
+
+def few_of(n: float) -> int:
+    """The number of observations where it must be said; 0 where there are enough."""
+    return math.ceil(n) if n < FEW else 0
+
+
+def share_interval(hits: ArrayLike, clusters: Sequence[Hashable] | None = None, level: float = LEVEL) -> Interval:
+    """Wilson's interval for the share of hits, whose observations may come in clusters (one label per observation)."""
+    return clustered_wilson(*sums_and_sizes(np.asarray(hits, np.float64), clusters), level)
+
+
+def clustered_wilson(sums: NDArray[np.float64], sizes: NDArray[np.float64], level: float = LEVEL) -> Interval:
+    """Wilson's interval for a share from the hits and the size of each cluster.
+
+    The share counts as one of as many observations as would vary as much if they were independent (the number divided
+    by the design effect, as Korn and Graubard do for surveys). Where the clusters show no spread or are few, the design
+    effect can't be seen, and every cluster counts as one observation.
+    """
+    inside = sizes > 0
+    sums, sizes = sums[inside], sizes[inside]
+    n, groups = float(sizes.sum()), len(sizes)
+    if groups == n:
+        return wilson(float(sums.sum()), n, level)
+    share = min(1.0, float(sums.sum()) / n)
+    effective = float(groups)
+    if groups >= FEW and not _one_sided(sums, sizes):
+        spread = float(((sums - share * sizes) ** 2).sum()) * groups / (groups - 1) / n**2
+        effective = min(n, share * (1 - share) / spread) if spread > 0 else effective
+    found = wilson(share * effective, effective, level)
+    return replace(found, method="wilson, clustered", few=few_of(groups))
+
+
+def _one_sided(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> bool:
+    """Whether too few clusters differ from a share of 0, or from a share of 1."""
+    return min(int((sums > 0).sum()), int((sums < sizes).sum())) < _ONE_SIDED
+
+
+def mean_interval(
+    sums: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    replicates: NDArray[np.float64],
+    method: str,
+    *,
+    bounds: tuple[float, float] | None = None,
+    level: float = LEVEL,
+) -> Interval:
+    """The interval of a mean from the sum and the size of each cluster: the bootstrap's, if the clusters suffice.
+
+    Where they are few, are nearly all at one end, or show no spread, it is Wilson's, with the mean taken as a share of
+    the way between the `bounds` of a value: no values between two bounds vary more than a share does. Without `bounds`
+    they are 0 and 1, or −1 and 1, where the means of all clusters lie between those.
+    """
+    inside = sizes > 0
+    sums, sizes = sums[inside], sizes[inside]
+    means = sums / sizes
+    low, high = bounds or next(
+        (ends for ends in ((0.0, 1.0), (-1.0, 1.0)) if ends[0] <= means.min() and means.max() <= ends[1] + 1e-9),
+        (-math.inf, math.inf),
+    )
+    few, bounded = few_of(len(sums)), math.isfinite(low) and math.isfinite(high)
+    found = percentiles(replicates, level, method) if len(replicates) else None
+    enough = not few and not (bounded and _one_sided(sums - low * sizes, (high - low) * sizes))
+    if found and enough and found.has_width:
+        return found
+    if not bounded:
+        return Interval(low=-math.inf, high=math.inf, level=level, method="too few values", few=few or len(sums))
+    share = min(1.0, max(0.0, (float(sums.sum() / sizes.sum()) - low) / (high - low)))
+    score = wilson(share * len(sums), len(sums), level)
+    ends = low + (high - low) * score.low, low + (high - low) * score.high
+    return replace(score, low=ends[0], high=ends[1], few=few)
 
 
 def tango(only_a: float, only_b: float, n: float, level: float = LEVEL) -> Interval:
@@ -83,6 +193,7 @@ def tango(only_a: float, only_b: float, n: float, level: float = LEVEL) -> Inter
     _check_level(level)
     if n == 0:
         return Interval(low=-1.0, high=1.0, level=level, method=TANGO)
+    only_a, only_b = min(only_a, n), min(only_b, n)
     z = NormalDist().inv_cdf(0.5 + level / 2)
 
     def beyond(delta: float) -> float:
@@ -97,16 +208,25 @@ def tango(only_a: float, only_b: float, n: float, level: float = LEVEL) -> Inter
     middle = (only_a - only_b) / n
     low = -1.0 if middle <= -1 else _root(lambda delta: beyond(delta) - z, -1.0, middle)
     high = 1.0 if middle >= 1 else _root(lambda delta: beyond(delta) + z, middle, 1.0)
-    return Interval(low=low, high=high, level=level, method=TANGO)
+    return Interval(low=low, high=high, level=level, method=TANGO, few=few_of(n))
 
 
-def newcombe(a: tuple[int, int], b: tuple[int, int], level: float = LEVEL) -> Interval:
+def change_interval(replicates: NDArray[np.float64], change: float, units: int, method: str) -> Interval:
+    """The interval of a change of a share: the bootstrap's, or where that shows no spread or has few units, Tango's."""
+    found = percentiles(replicates, LEVEL, method) if len(replicates) else None
+    if found and found.has_width and units >= FEW:
+        return found
+    return tango(max(0.0, change) * units, max(0.0, -change) * units, units)
+
+
+def newcombe(a: tuple[float, float], b: tuple[float, float], level: float = LEVEL) -> Interval:
     """Newcombe's interval for the difference of two shares of different items, each given as (successes, n)."""
     one, two = wilson(*a, level), wilson(*b, level)
     first, second = a[0] / a[1], b[0] / b[1]
     low = first - second - math.hypot(first - one.low, two.high - second)
     high = first - second + math.hypot(one.high - first, second - two.low)
-    return Interval(low=max(-1.0, low), high=min(1.0, high), level=level, method="Newcombe's score")
+    few = few_of(min(a[1], b[1]))
+    return Interval(low=max(-1.0, low), high=min(1.0, high), level=level, method="Newcombe's score", few=few)
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
@@ -121,11 +241,15 @@ def bootstrap_mean(
     values: ArrayLike,
     *,
     clusters: Sequence[Hashable] | None = None,
+    bounds: tuple[float, float] | None = None,
     samples: int = SAMPLES,
     level: float = LEVEL,
     seed: int = 0,
 ) -> Interval:
-    """Percentile bootstrap interval of the mean; with `clusters` (one label a value) whole clusters are resampled."""
+    """Percentile bootstrap interval of the mean; with `clusters` (one label per value) whole clusters are resampled.
+
+    Where resampling would see too little, it is the score interval of `mean_interval`.
+    """
     _check_level(level)
     array = np.asarray(values, np.float64)
     if not len(array):
@@ -133,7 +257,8 @@ def bootstrap_mean(
     sums, sizes = sums_and_sizes(array, clusters)
     blocks = [sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in drawn_again(len(sums), samples, seed)]
     means: NDArray[np.float64] = np.concatenate(blocks)
-    return percentiles(means, level, "bootstrap" if clusters is None else "cluster bootstrap")
+    method = "bootstrap" if clusters is None else CLUSTERED
+    return mean_interval(sums, sizes, means, method, bounds=bounds, level=level)
 
 
 def paired_difference(
@@ -141,16 +266,28 @@ def paired_difference(
     b: ArrayLike,
     *,
     clusters: Sequence[Hashable] | None = None,
+    bounds: tuple[float, float] | None = None,
     samples: int = SAMPLES,
     level: float = LEVEL,
     seed: int = 0,
 ) -> Difference:
-    """The mean of `a − b`, value by value, with the bootstrap interval of the pairs."""
+    """The mean of `a − b`, value by value, with the bootstrap interval of the pairs.
+
+    Where fewer than ten pairs (clusters) differ, or all by the same, it is Tango's score interval over as many pairs as
+    there are clusters: differences between −1 and 1 vary no more than those of two shares. `bounds` of a difference are
+    given where those are not its bounds.
+    """
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if first.shape != second.shape:
         raise UsageError(f"{len(first)} and {len(second)} values can't be paired")
     delta = first - second
-    interval = bootstrap_mean(delta, clusters=clusters, samples=samples, level=level, seed=seed)
+    interval = bootstrap_mean(delta, clusters=clusters, bounds=bounds, samples=samples, level=level, seed=seed)
+    sums, _ = sums_and_sizes(delta, clusters)
+    few = np.count_nonzero(np.abs(sums) > 1e-12) < FEW or interval.method == "wilson"
+    if few and bounds is None and np.abs(delta).max() <= 1:
+        scale = len(sums) / len(delta)
+        gain, loss = float(delta.clip(min=0).sum()), float(-delta.clip(max=0).sum())
+        interval = tango(gain * scale, loss * scale, len(sums), level)
     return Difference(n=len(delta), difference=float(delta.mean()), interval=interval)
 
 

@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.intervals import (
+    CLUSTERED,
+    FEW,
     LEVEL,
     SAMPLES,
     Interval,
     cluster_of,
     cluster_sums,
+    mean_interval,
     percentiles,
     resampled_sums,
     wilson,
@@ -36,17 +39,16 @@ _COUNTS = 8
 
 
 class OptionRate(Struct, frozen=True, kw_only=True):
-    """`count` of `of` option decisions; `value` and `bootstrap` are None for 0 of 0.
+    """`count` of `of` option decisions; `value` and `interval` are None for 0 of 0.
 
-    `wilson` takes decisions as independent, which those of one question are not: `bootstrap` resamples clusters.
-    `sensitivity_range` is (all unscored answers wrong, all right) where they exceed 1%.
+    Decisions of one question are not independent: `interval` resamples clusters. `sensitivity_range` is
+    (all unscored answers wrong, all right) where they exceed 1%.
     """
 
     count: int
     of: int
     value: float | None
-    wilson: Interval
-    bootstrap: Interval | None
+    interval: Interval | None
     sensitivity_range: tuple[float, float] | None = None
 
 
@@ -105,8 +107,9 @@ def option_decisions(
         names = sorted(rows)
         matrix = np.stack([rows[name] for name in names]).astype(np.float64)
         labels = [cluster_of(name, clusters) for name in names]
-        drawn = resampled_sums(cluster_sums(matrix, labels), samples=samples, seed=seed)
-        found = _micro(matrix, drawn)
+        sums = cluster_sums(matrix, labels)
+        drawn = resampled_sums(sums, samples=samples, seed=seed)
+        found = _micro(sums, drawn)
         tp, fn, tn, fp, _, undecided, unscored, planned = (int(count) for count in matrix.sum(axis=0))
         macro: tuple[MacroRate | None, MacroRate | None] = (None, None)
         if facet:
@@ -114,8 +117,8 @@ def option_decisions(
             grouped = np.concatenate([matrix[:, :4] * inside[:, None] for inside in members.values()], axis=1)
             again = resampled_sums(cluster_sums(grouped, labels), samples=samples, seed=seed)
             macro = (
-                _macro(list(members), grouped.sum(axis=0), again, (_TP, _FN)),
-                _macro(list(members), grouped.sum(axis=0), again, (_TN, _FP)),
+                _macro(list(members), grouped.sum(axis=0), again, (_TP, _FN), len(sums)),
+                _macro(list(members), grouped.sum(axis=0), again, (_TN, _FP), len(sums)),
             )
         table.append(
             OptionDecisions(
@@ -157,12 +160,13 @@ def _decisions(answer: Answer, questions: Mapping[str, Question]) -> NDArray[np.
     return np.array([0, 1, wrong - 1, 1, 0, 0, 0, 1])
 
 
-def _micro(matrix: NDArray[np.float64], drawn: NDArray[np.float64]) -> tuple[OptionRate, OptionRate]:
-    tp, fn, tn, fp, missing, _, _, answers = (int(count) for count in matrix.sum(axis=0))
+def _micro(sums: NDArray[np.float64], drawn: NDArray[np.float64]) -> tuple[OptionRate, OptionRate]:
+    tp, fn, tn, fp, missing, _, _, answers = (int(count) for count in sums.sum(axis=0))
     share = missing / answers
 
     def rate(count: int, other: int, places: tuple[int, int], ends: tuple[int, int]) -> OptionRate:
         of = count + other
+        mine, whole = sums[:, places[0]], sums[:, places[0]] + sums[:, places[1]]
         wholes = drawn[:, places[0]] + drawn[:, places[1]]
         some = wholes > 0
         spread = sensitivity_range(ends[0] / of, ends[1] / of, share) if of else None
@@ -170,8 +174,7 @@ def _micro(matrix: NDArray[np.float64], drawn: NDArray[np.float64]) -> tuple[Opt
             count=count,
             of=of,
             value=count / of if of else None,
-            wilson=wilson(count, of),
-            bootstrap=percentiles(drawn[some, places[0]] / wholes[some], LEVEL, "cluster bootstrap") if of else None,
+            interval=mean_interval(mine, whole, drawn[some, places[0]] / wholes[some], CLUSTERED) if of else None,
             sensitivity_range=spread,
         )
 
@@ -191,6 +194,7 @@ def _macro(
     sums: NDArray[np.float64],
     drawn: NDArray[np.float64],
     places: tuple[int, int],
+    units: int,
 ) -> MacroRate | None:
     """The mean of the groups' rates; a group that a resample has no question of is left out of that resample."""
     mine, whole = sums[places[0] :: 4], sums[places[0] :: 4] + sums[places[1] :: 4]
@@ -202,8 +206,8 @@ def _macro(
     rates = np.where(there, hits / np.where(there, wholes, 1.0), 0.0)
     some = there.any(axis=1)
     means = rates[some].sum(axis=1) / there[some].sum(axis=1)
-    return MacroRate(
-        value=math.fsum(groups.values()) / len(groups),
-        interval=percentiles(means, LEVEL, "cluster bootstrap"),
-        groups=groups,
-    )
+    value = math.fsum(groups.values()) / len(groups)
+    found = percentiles(means, LEVEL, CLUSTERED)
+    if units < FEW or not found.has_width:
+        found = wilson(value * units, units)
+    return MacroRate(value=value, interval=found, groups=groups)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError
-from hoofbeat.findings.intervals import Interval, wilson
+from hoofbeat.findings.intervals import Interval, cluster_of, share_interval
 from hoofbeat.records import Answer, Judgment, Question
 
 HUMAN = "human:"
@@ -283,6 +283,7 @@ def sensitivity_range(low: float, high: float, share_unscored: float) -> tuple[f
 class ModeShare(Struct, frozen=True, kw_only=True):
     """`count` of the `n` explained answers of one system have this label first; `share` with Wilson's interval.
 
+    Answers to one question are counted as the cluster that they are.
     `secondary` counts the answers that have it as their second label; they are no part of `count`. `unscored` answers
     (the explanation failed) stay in `n`; `sensitivity` is (none of them, all of them this label) where they exceed 1%.
     """
@@ -306,23 +307,23 @@ def mode_shares(
     labels: Sequence[str] = (),
     *,
     judge: str | None = None,
+    clusters: Mapping[str, str] | None = None,
 ) -> list[ModeShare]:
-    """Shares of the labels of one aspect for each system, sorted by name.
+    """Shares of the labels of one aspect for each system, sorted by name; `clusters` as in `accuracies`.
 
     `labels` gives the order, and rows for labels nobody got; without it the labels seen are sorted. People's labels
     are left aside unless one of them is the `judge` named.
     """
-    first: dict[SystemKey, Counter[str]] = {}
+    first: dict[SystemKey, list[tuple[str, str]]] = {}
     second: dict[SystemKey, Counter[str]] = {}
-    failed: Counter[SystemKey] = Counter()
     seen: set[AnswerKey] = set()
     for key, judgment in _each(judgments, aspect, judge, seen):
         seen.add(key)
         system = (judgment.model, judgment.condition)
-        mine = first.setdefault(system, Counter())
+        mine = first.setdefault(system, [])
         other = second.setdefault(system, Counter())
         if judgment.failure:
-            failed[system] += 1
+            mine.append((cluster_of(judgment.question, clusters), ""))
             continue
         for label in [judgment.label, *([judgment.secondary] if judgment.secondary else [])]:
             if not label or (labels and label not in labels):
@@ -330,20 +331,24 @@ def mode_shares(
                     f"unknown label {label!r} of {aspect} for question {judgment.question!r}",
                     fix=f"the labels are {', '.join(labels)}" if labels else "give every judgment a label",
                 )
-        mine[judgment.label] += 1
+        mine.append((cluster_of(judgment.question, clusters), judgment.label))
         if judgment.secondary:
             other[judgment.secondary] += 1
-    order = list(labels) or sorted({label for counts in (*first.values(), *second.values()) for label in counts})
+    seen_labels = {label for rows in first.values() for _, label in rows if label} | {
+        label for counts in second.values() for label in counts
+    }
+    order = list(labels) or sorted(seen_labels)
     return [
-        _share(system, aspect, label, (first[system], second[system], failed[system]))
-        for system in sorted(first)
-        for label in order
+        _share(system, aspect, label, (first[system], second[system])) for system in sorted(first) for label in order
     ]
 
 
-def _share(system: SystemKey, aspect: str, label: str, counts: tuple[Counter[str], Counter[str], int]) -> ModeShare:
-    first, second, failed = counts
-    n, count = first.total() + failed, first[label]
+def _share(
+    system: SystemKey, aspect: str, label: str, given: tuple[Sequence[tuple[str, str]], Counter[str]]
+) -> ModeShare:
+    first, second = given
+    hits = [mine == label for _, mine in first]
+    n, count, failed = len(first), sum(hits), sum(not mine for _, mine in first)
     return ModeShare(
         model=system[0],
         condition=system[1],
@@ -352,7 +357,7 @@ def _share(system: SystemKey, aspect: str, label: str, counts: tuple[Counter[str
         n=n,
         count=count,
         share=count / n,
-        interval=wilson(count, n),
+        interval=share_interval(hits, [cluster for cluster, _ in first]),
         secondary=second[label],
         unscored=failed,
         sensitivity=sensitivity_range(count / n, (count + failed) / n, failed / n),

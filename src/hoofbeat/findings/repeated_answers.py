@@ -15,7 +15,15 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums
+from hoofbeat.findings.intervals import (
+    CLUSTERED,
+    SAMPLES,
+    Interval,
+    cluster_of,
+    cluster_sums,
+    mean_interval,
+    resampled_sums,
+)
 from hoofbeat.findings.outcomes import (
     AnswerKey,
     Outcome,
@@ -116,15 +124,14 @@ def worst_at_k(
                 reasons.setdefault(row.question, Counter())[row.unscored] += 1
         values, known = _chances(shares, sizes)
         labels = [cluster_of(question, clusters) for question in shares.questions]
-        drawn = resampled_sums(
-            cluster_sums(np.concatenate([values[0], known], axis=1), labels), samples=samples, seed=seed
-        )
+        sums = cluster_sums(np.concatenate([values[0], known], axis=1), labels)
+        drawn = resampled_sums(sums, samples=samples, seed=seed)
         for place, k in enumerate(sizes):
             table.append(
                 _worst(
                     (model, condition, k),
                     (shares, known[:, place] > 0, values[:, :, place]),
-                    (drawn[:, place], drawn[:, len(sizes) + place]),
+                    (sums[:, [place, len(sizes) + place]], drawn[:, [place, len(sizes) + place]]),
                     reasons,
                 )
             )
@@ -153,7 +160,7 @@ def _worst(
     reasons: Mapping[str, Counter[str]],
 ) -> WorstAtK:
     shares, scored, chances = found
-    sums, counts = drawn
+    sums, replicates = drawn
     n = int(scored.sum())
     unscored: Counter[str] = Counter()
     for place in np.flatnonzero(scored):
@@ -163,8 +170,8 @@ def _worst(
         low, high = (math.fsum(row[scored]) / n for row in chances)
         share = int(shares.unscored[scored].sum()) / int(shares.answers[scored].sum())
         value, spread = low, sensitivity_range(low, high, share)
-        some = counts > 0
-        interval = percentiles(sums[some] / counts[some], LEVEL, "cluster bootstrap")
+        some = replicates[replicates[:, 1] > 0]
+        interval = mean_interval(sums[:, 0], sums[:, 1], some[:, 0] / some[:, 1], CLUSTERED)
     return WorstAtK(
         model=names[0],
         condition=names[1],
@@ -300,7 +307,7 @@ def score_means(
                 n=len(rows),
                 unscored=dict(sorted(Counter(value for value in rows.values() if isinstance(value, str)).items())),
                 mean=total / len(rows),
-                interval=percentiles(drawn[:, 0] / drawn[:, 1], LEVEL, "cluster bootstrap"),
+                interval=mean_interval(columns[:, 0], columns[:, 1], drawn[:, 0] / drawn[:, 1], CLUSTERED),
                 mean_scored=total / len(scored) if scored else None,
                 bootstrap_sd=bootstrap_sd(values, draws=draws, size=size, seed=seed),
                 sensitivity=sensitivity_range(

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.intervals import (
+    FEW,
     LEVEL,
     SAMPLES,
     Difference,
@@ -409,14 +410,13 @@ def _fixed(settings: Sequence[RunSettings], pivots: set[str]) -> dict[str, str]:
 
 
 _MIN_COUNT = 3
-_RESAMPLED = 5
-"""Fewer points than this have no interval: most resamples would repeat two or three of them."""
 
 
 class Correlation(Struct, frozen=True, kw_only=True):
     """Pearson's and Spearman's coefficient over `n` points with bootstrap intervals, and the least-squares line.
 
-    All are None where they have no value: fewer than three points, or all the same on one axis.
+    All are None where they have no value: fewer than three points, or all the same on one axis. Fewer than ten points
+    have no interval: most resamples would repeat a few of them.
     """
 
     n: int
@@ -460,12 +460,13 @@ def correlation(xs: Sequence[float], ys: Sequence[float], *, samples: int = SAMP
     if math.isnan(pearson):
         return Correlation(n=n)
     intervals: list[Interval | None] = [None, None]
-    if n >= _RESAMPLED:
+    if n >= FEW:
         rng = np.random.default_rng(seed)
         drawn = [points[:, rng.integers(n, size=n)] for _ in range(samples)]
         for place, replicates in enumerate(([_pearson(d) for d in drawn], [_pearson(_ranked(d)) for d in drawn])):
             known = np.array([value for value in replicates if not math.isnan(value)])
-            intervals[place] = percentiles(known, LEVEL, "bootstrap") if len(known) else None
+            found = percentiles(known, LEVEL, "bootstrap") if len(known) else None
+            intervals[place] = found if found and found.has_width else None
     slope = pearson * float(points[1].std() / points[0].std())
     return Correlation(
         n=n,

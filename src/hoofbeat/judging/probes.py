@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.findings.intervals import wilson
+from hoofbeat.findings.intervals import Interval, share_interval
 from hoofbeat.judging.aspect import JudgeRequest
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, swapped_request
 from hoofbeat.judging.judgments_folder import Probe
@@ -98,6 +98,8 @@ class FlipCount(Struct, frozen=True, kw_only=True):
     """How often a probe changed one judge's verdict: `flips` of `n` pairs, to which side, and `unscored` pairs beside.
 
     `short` and `long` are (equivalent, all) among the first verdicts on the shorter and the longer half of the answers.
+    `intervals` are those of the share flipped, and of the equivalent among the shorter and the longer half; answers to
+    one question are kept together.
     """
 
     probe: str
@@ -109,6 +111,7 @@ class FlipCount(Struct, frozen=True, kw_only=True):
     unscored: int
     short: tuple[int, int]
     long: tuple[int, int]
+    intervals: tuple[Interval, Interval, Interval]
 
 
 def flips(probes: Sequence[Probe]) -> list[FlipCount]:
@@ -135,6 +138,11 @@ def flips(probes: Sequence[Probe]) -> list[FlipCount]:
                 unscored=len(mine) - len(scored),
                 short=_equivalent(by_length[:half]),
                 long=_equivalent(by_length[half:]),
+                intervals=(
+                    share_interval([each.flipped for each in scored], [each.question for each in scored]),
+                    _equivalent_interval(by_length[:half]),
+                    _equivalent_interval(by_length[half:]),
+                ),
             )
         )
     return found
@@ -142,6 +150,10 @@ def flips(probes: Sequence[Probe]) -> list[FlipCount]:
 
 def _equivalent(probes: Sequence[Probe]) -> tuple[int, int]:
     return sum(each.before == "equivalent" for each in probes), len(probes)
+
+
+def _equivalent_interval(probes: Sequence[Probe]) -> Interval:
+    return share_interval([each.before == "equivalent" for each in probes], [each.question for each in probes])
 
 
 def probe_figures(probes: Sequence[Probe]) -> list[dict[str, object]]:
@@ -153,18 +165,18 @@ def probe_figures(probes: Sequence[Probe]) -> list[dict[str, object]]:
             "judge": each.judge,
             "n": each.n,
             "flips": each.flips,
-            **_share("flip_rate", each.flips, each.n),
+            **_share("flip_rate", (each.flips, each.n), each.intervals[0]),
             "to_equivalent": each.to_equivalent,
             "to_mismatch": each.to_mismatch,
             "unscored": each.unscored,
         }
         if each.probe == "length":
-            row |= {**_share("equivalent_short", *each.short), "n_short": each.short[1]}
-            row |= {**_share("equivalent_long", *each.long), "n_long": each.long[1]}
+            row |= {**_share("equivalent_short", each.short, each.intervals[1]), "n_short": each.short[1]}
+            row |= {**_share("equivalent_long", each.long, each.intervals[2]), "n_long": each.long[1]}
         rows.append(row)
     return rows
 
 
-def _share(name: str, count: int, n: int) -> dict[str, object]:
-    interval = wilson(count, n)
+def _share(name: str, counts: tuple[int, int], interval: Interval) -> dict[str, object]:
+    count, n = counts
     return {name: count / n if n else None, f"{name}_low": interval.low, f"{name}_high": interval.high}

@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, differences
-from hoofbeat.findings.intervals import bootstrap_mean, cluster_labels, paired_difference, wilson
+from hoofbeat.findings.intervals import Interval, bootstrap_mean, cluster_labels, paired_difference, wilson
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.leakage.training_cutoffs import DateAccuracy, DateCounts
 from hoofbeat.records import Failure
@@ -283,15 +283,17 @@ def _likelihood(
         planned=len(own),
         unscored=dict(sorted(Counter(row.failure.kind for row in own.values() if row.failure).items())),
         tokens=sum(row.tokens for row in scored.values()),
-        perplexity=_exp(mean_figure(loss, clusters, seed)),
-        lowest=mean_figure(least, clusters, seed),
+        perplexity=_exp(mean_figure(loss, clusters, seed, _UNBOUNDED)),
+        lowest=mean_figure(least, clusters, seed, _UNBOUNDED),
         per_zlib=mean_figure(
             {q: -row.total / math.log(2) / (8 * row.zlib) for q, row in scored.items()}, clusters, seed
         ),
         control=next((row.control for row in checked.values()), ""),
-        control_perplexity=_exp(mean_figure({question: other[question] for question in paired}, clusters, seed)),
-        ratio=_exp(_gain(other, loss, paired, clusters, seed)),
-        lowest_gain=_gain(least, least_other, paired, clusters, seed),
+        control_perplexity=_exp(
+            mean_figure({question: other[question] for question in paired}, clusters, seed, _UNBOUNDED)
+        ),
+        ratio=_exp(_gain((other, loss), paired, clusters, seed, _UNBOUNDED)),
+        lowest_gain=_gain((least, least_other), paired, clusters, seed, _UNBOUNDED),
     )
 
 
@@ -320,10 +322,10 @@ def overlap_summaries(
                     unscored=dict(sorted(Counter(row.failure.kind for row in chosen if row.failure).items())),
                     rouge=mean_figure(rouge, clusters, seed),
                     rouge_control=mean_figure(rouge_other, clusters, seed),
-                    rouge_gain=_gain(rouge, rouge_other, paired, clusters, seed),
+                    rouge_gain=_gain((rouge, rouge_other), paired, clusters, seed),
                     edit=mean_figure(edit, clusters, seed),
                     edit_control=mean_figure(edit_other, clusters, seed),
-                    edit_gain=_gain(edit, edit_other, paired, clusters, seed),
+                    edit_gain=_gain((edit, edit_other), paired, clusters, seed),
                     run_median=float(median(runs)) if runs else None,
                     run_longest=max(runs, default=0),
                     reproduced=again,
@@ -400,26 +402,40 @@ def _grouped(rows: Sequence[R], groups: Groups) -> list[tuple[str, str, list[R]]
     return found
 
 
-def mean_figure(values: Mapping[str, float], clusters: Mapping[str, str], seed: int) -> LeakageEstimate:
+_UNBOUNDED = (-math.inf, math.inf)
+
+
+def mean_figure(
+    values: Mapping[str, float], clusters: Mapping[str, str], seed: int, bounds: tuple[float, float] | None = None
+) -> LeakageEstimate:
     """The mean over questions with its bootstrap interval; whole clusters are resampled."""
     if not values:
         return LeakageEstimate(n=0)
     labels = cluster_labels(list(values), clusters)
-    interval = bootstrap_mean(list(values.values()), clusters=labels, samples=SAMPLES, seed=seed)
-    return LeakageEstimate(
-        n=len(values), value=sum(values.values()) / len(values), low=interval.low, high=interval.high
-    )
+    interval = bootstrap_mean(list(values.values()), clusters=labels, bounds=bounds, samples=SAMPLES, seed=seed)
+    return _estimate(len(values), sum(values.values()) / len(values), interval)
 
 
 def _gain(
-    a: Mapping[str, float], b: Mapping[str, float], paired: Sequence[str], clusters: Mapping[str, str], seed: int
+    values: tuple[Mapping[str, float], Mapping[str, float]],
+    paired: Sequence[str],
+    clusters: Mapping[str, str],
+    seed: int,
+    bounds: tuple[float, float] | None = None,
 ) -> LeakageEstimate:
-    """The mean of a - b over the questions that have both."""
+    """The mean of the first values less the second, over the questions that have both."""
+    a, b = values
     if not paired:
         return LeakageEstimate(n=0)
     labels = cluster_labels(paired, clusters)
-    found = paired_difference([a[q] for q in paired], [b[q] for q in paired], clusters=labels, seed=seed)
-    return LeakageEstimate(n=found.n, value=found.difference, low=found.interval.low, high=found.interval.high)
+    found = paired_difference([a[q] for q in paired], [b[q] for q in paired], clusters=labels, bounds=bounds, seed=seed)
+    return _estimate(found.n, found.difference, found.interval)
+
+
+def _estimate(n: int, value: float, interval: Interval) -> LeakageEstimate:
+    """A figure with its interval, if so few values allow one."""
+    low, high = (interval.low, interval.high) if interval.known else (None, None)
+    return LeakageEstimate(n=n, value=value, low=low, high=high)
 
 
 def _exp(figure: LeakageEstimate) -> LeakageEstimate:

@@ -20,7 +20,16 @@ from msgspec import Struct, convert
 
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
-from hoofbeat.findings.intervals import LEVEL, Interval, percentiles, wilson
+from hoofbeat.findings.intervals import (
+    CLUSTERED,
+    FEW,
+    LEVEL,
+    Interval,
+    cluster_of,
+    newcombe,
+    percentiles,
+    share_interval,
+)
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import Document, Question
 
@@ -182,16 +191,20 @@ def accuracy_by_date(
             continue
         right = [sum(row.correct is True for row in rows) for rows in (old, new)]
         shares = right[0] / len(old), right[1] / len(new)
+        intervals = [
+            share_interval([row.correct is True for row in rows], [cluster_of(row.question, clusters) for row in rows])
+            for rows in (old, new)
+        ]
         table.append(
             DateAccuracy(
                 model=model,
                 condition=condition,
                 before_n=len(old),
                 before=shares[0],
-                before_interval=wilson(right[0], len(old)),
+                before_interval=intervals[0],
                 after_n=len(new),
                 after=shares[1],
-                after_interval=wilson(right[1], len(new)),
+                after_interval=intervals[1],
                 unscored=sum(row.correct is None for row in (*old, *new)),
                 difference=shares[0] - shares[1],
                 interval=_unpaired(old, new, clusters or {}, (samples, seed)),
@@ -203,10 +216,13 @@ def accuracy_by_date(
 def _unpaired(
     old: Sequence[Outcome], new: Sequence[Outcome], clusters: Mapping[str, str], how: tuple[int, int]
 ) -> Interval:
-    """Bootstrap interval of the difference of two sets' accuracies; sources are drawn anew within each set."""
+    """Bootstrap interval of the difference of two sets' accuracies; sources are drawn anew within each set.
+
+    Newcombe's, over as many observations as there are sources, where a set has few sources or shows no spread.
+    """
     samples, seed = how
     random = np.random.default_rng(seed)
-    means = []
+    means, units = [], []
     for rows in (old, new):
         groups: dict[str, list[float]] = {}
         for row in rows:
@@ -215,7 +231,10 @@ def _unpaired(
         sizes = np.array([len(group) for group in groups.values()])
         drawn = random.integers(len(sums), size=(samples, len(sums)))
         means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
-    return percentiles(means[0] - means[1], LEVEL, "cluster bootstrap")
+        units.append((len(sums) * float(sums.sum() / sizes.sum()), float(len(sums))))
+    if min(n for _, n in units) < FEW or any(np.ptp(each) == 0 for each in means):
+        return newcombe(units[0], units[1])
+    return percentiles(means[0] - means[1], LEVEL, CLUSTERED)
 
 
 def _read_cutoff(text: str) -> PublicationDate:

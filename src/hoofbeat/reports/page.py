@@ -30,7 +30,7 @@ from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.charts.heatmaps import abbreviations
 from hoofbeat.reports.charts.svg import ticks
 from hoofbeat.reports.model import Block, Columns, Details, Entry, Heading, Report, Viewer, viewers_in
-from hoofbeat.reports.tables import Cell, Column, Table, written
+from hoofbeat.reports.tables import Cell, Column, Table, written, written_interval
 from hoofbeat.reports.viewers import Element, Node, block_nodes, codes_of, element, markup, places_of
 from hoofbeat.store.files import atomic_write, slug
 from hoofbeat.text import clean
@@ -139,8 +139,8 @@ def _places(entry: Entry, viewer: Viewer) -> str:
 
 def _cell(value: Cell, column: Column) -> list[str]:
     """A cell's lines: an interval stands below its value."""
-    if isinstance(value, tuple) and len(value) == 3:
-        return [written(value[0], column.form), written(value[1:], column.form)]
+    if isinstance(value, tuple) and len(value) > 2:
+        return [written(value[0], column.form), written_interval(value[1:], column.form)]
     return [written(value, column.form)]
 
 

@@ -11,6 +11,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from math import inf, isfinite
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from msgspec import Struct
@@ -23,6 +24,9 @@ Form = Literal["text", "count", "amount", "share", "hundredths", "points", "numb
 two, percentage points, a plain number, a p value."""
 
 DASH = "–"
+
+_FEW = 10
+"""As `findings.intervals.FEW`, which would load NumPy: a figure from fewer observations says how many."""
 
 
 def model_name(identity: str) -> str:
@@ -41,15 +45,27 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
 
 
 def written(value: object, form: Form = "text") -> str:
-    """A table's or chart's figure: a pair of numbers is a range, three a value with its interval, None a dash."""
+    """A table's or chart's figure: a pair of numbers is a range, None a dash.
+
+    Three are a value with its interval; a fourth is the number of observations, given where they are few.
+    """
     if value is None:
         return DASH
     if isinstance(value, tuple):
-        *figure, low, high = value
-        return f"{_number(figure[0], form)} ({_range(low, high, form)})" if figure else _range(low, high, form)
+        if len(value) == 2:
+            return _range(*value, form)
+        figure, *interval = value
+        return f"{_number(figure, form)} ({written_interval(interval, form)})"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return _number(value, form)
+
+
+def written_interval(interval: Sequence[float], form: Form) -> str:
+    """An interval as bounds, and as a third number how few observations are behind it, if they are few."""
+    low, high, *few = interval
+    bounds = [_range(low, high, form)] if isfinite(low) and isfinite(high) else []
+    return ", ".join([*bounds, *(f"n\u00a0=\u00a0{n:,}" for n in few)])
 
 
 def _number(value: float, form: Form) -> str:
@@ -86,13 +102,16 @@ def _range(low: float, high: float, form: Form) -> str:
     return f"{first} to {last}" if form == "points" or low < 0 else f"{first}–{last}"
 
 
-Cell = str | int | float | tuple[float, float] | tuple[float, float, float] | None
-"""A table's cell; a pair of numbers is a range, three a value with its interval, None a figure that has no value."""
+Cell = str | int | float | tuple[float, float] | tuple[float, float, float] | tuple[float, float, float, int] | None
+"""A table's cell: a pair of numbers is a range, three are a value with its interval, None is a figure without a value.
+
+A fourth number says how many observations there are, where they are few.
+"""
 
 if TYPE_CHECKING:
     from hoofbeat.findings.intervals import Interval
 
-_HEADS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high")}
+_HEADS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high"), 4: ("", " low", " high", " observations if few")}
 
 
 _FORMS: dict[str, Form] = {"": "text", **{form: form for form in get_args(Form)}}
@@ -106,8 +125,20 @@ class Column(Struct, frozen=True):
 
 
 def triple(value: float | None, interval: Interval | None) -> Cell:
-    """A figure with its interval as a cell."""
-    return value if value is None or interval is None else (value, interval.low, interval.high)
+    """A figure with its interval as a cell; few observations are counted in it."""
+    if value is None or interval is None:
+        return value
+    if interval.few:
+        return value, interval.low, interval.high, interval.few
+    return (value, interval.low, interval.high) if interval.known else value
+
+
+def estimate_cell(value: float | None, low: float | None, high: float | None, n: int) -> Cell:
+    """A stored figure as a cell: with its interval, and with the number of its observations where those are few."""
+    if value is None:
+        return None
+    bounds = (-inf, inf) if low is None or high is None else (low, high)
+    return (value, *bounds, n) if n < _FEW else (value, *bounds) if low is not None else value
 
 
 def columns_of(header: str) -> tuple[Column, ...]:
@@ -172,6 +203,7 @@ def _width(cell: Cell) -> int:
 
 def _parts(cell: Cell, width: int) -> list[object]:
     parts: list[object] = list(cell) if isinstance(cell, tuple) else [cell]
+    parts = [None if isinstance(part, float) and not isfinite(part) else part for part in parts]
     return parts + [None] * (width - len(parts))
 
 

@@ -10,9 +10,19 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles
+from hoofbeat.findings.intervals import (
+    LEVEL,
+    SAMPLES,
+    Interval,
+    cluster_sums,
+    few_of,
+    percentiles,
+    resampled_sums,
+    wilson,
+)
 
 ConfusionCounts = NDArray[np.float64]
 """Counts by reference label (row) and label given (column); one column more than rows: the last is no label."""
@@ -22,7 +32,7 @@ class LabelScore(Struct, frozen=True, kw_only=True):
     """One label: `n` items have it by reference, `given` by the labelling, `right` by both.
 
     `precision` is None where the labelling never gives the label, `recall` where the reference never does, `f1` where
-    neither does. The interval of F1 is from resampling items.
+    neither does. The interval of F1 is from resampling questions, or a score interval where these are few or all alike.
     """
 
     label: str
@@ -90,10 +100,14 @@ def f1_scores(
     labels: Sequence[str],
     *,
     replicates: NDArray[np.float64] | None = None,
+    units: int | None = None,
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> F1Scores:
-    """F1 from counts. `replicates` (a stack of such counts) give the intervals; without, items are drawn again."""
+    """F1 from counts. `replicates` (a stack of such counts) give the intervals; without, items are drawn again.
+
+    `units` is how many independent observations the counts are of, where they are fewer (questions) or weighted.
+    """
     if replicates is None:
         total = round(float(counts.sum()))
         chances = counts.ravel() / counts.sum() if total else counts.ravel()
@@ -102,6 +116,10 @@ def f1_scores(
     f1, macro, weighted = (array[0] for array in f1_arrays(counts[None]))
     again, macros, weighteds = f1_arrays(replicates)
     right, n, given = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)[:-1]
+    scale = min(1.0, units / float(counts.sum())) if units and counts.sum() else 1.0
+    scores = [_from_overlap(*each) for each in zip(right * scale, (n + given - right) * scale, strict=True)]
+    spans = [_interval(f1[place], again[:, place], scores[place]) for place in range(len(labels))]
+    seen = np.flatnonzero(~np.isnan(f1))
     return F1Scores(
         labels=tuple(
             LabelScore(
@@ -112,14 +130,14 @@ def f1_scores(
                 precision=float(right[place] / given[place]) if given[place] else None,
                 recall=float(right[place] / n[place]) if n[place] else None,
                 f1=_value(f1[place]),
-                f1_interval=_interval(f1[place], again[:, place]),
+                f1_interval=spans[place],
             )
             for place, label in enumerate(labels)
         ),
         macro=_value(macro),
-        macro_interval=_interval(macro, macros),
+        macro_interval=_interval(macro, macros, _mean_of(scores, seen, np.ones(len(labels)))),
         weighted=_value(weighted),
-        weighted_interval=_interval(weighted, weighteds),
+        weighted_interval=_interval(weighted, weighteds, _mean_of(scores, seen[n[seen] > 0], n)),
     )
 
 
@@ -142,9 +160,49 @@ def _value(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _interval(value: float, replicates: NDArray[np.float64]) -> Interval | None:
+def _interval(value: float, replicates: NDArray[np.float64], score: Interval) -> Interval | None:
+    """The bootstrap interval, or `score` where resampling sees too little."""
     kept = replicates[~np.isnan(replicates)]
-    return percentiles(kept, LEVEL, "bootstrap") if len(kept) and not np.isnan(value) else None
+    if not len(kept) or np.isnan(value):
+        return None
+    found = percentiles(kept, LEVEL, "bootstrap")
+    return found if found.has_width and not score.few else score
+
+
+def _from_overlap(both: float, either: float) -> Interval:
+    """F1's interval from Wilson's for the share of items with a label on both sides among those with it on either.
+
+    F1 is 2 J / (1 + J) of that share J, and rises with it.
+    """
+    found = wilson(both, either)
+    low, high = (2 * end / (1 + end) for end in (found.low, found.high))
+    return replace(found, low=low, high=high, method="from Wilson's interval of the overlap")
+
+
+def _mean_of(scores: Sequence[Interval], places: NDArray[np.int64], weights: NDArray[np.float64]) -> Interval:
+    """The bounds of a mean of F1s: the mean of their bounds, as errors of labels go together."""
+    total = float(weights[places].sum())
+    if not total:
+        return wilson(0, 0)
+    low, high = (
+        float(sum(weights[place] * getattr(scores[place], end) for place in places)) / total for end in ("low", "high")
+    )
+    few = sum(scores[place].few for place in places) if all(scores[place].few for place in places) else 0
+    return Interval(low=low, high=high, level=LEVEL, method=scores[places[0]].method, few=few_of(few) if few else 0)
+
+
+def label_replicates(
+    pairs: Sequence[tuple[str | None, str]],
+    labels: Sequence[str],
+    clusters: Sequence[str],
+    *,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Counts as of `label_table` for `f1_scores`, with whole clusters (questions) of pairs drawn again."""
+    cells = np.stack([label_table([pair], labels).ravel() for pair in pairs])
+    drawn = resampled_sums(cluster_sums(cells, clusters), samples=samples, seed=seed)
+    return drawn.reshape(samples, len(labels), len(labels) + 1)
 
 
 def borders(counts: ConfusionCounts, labels: Sequence[str], diverging: Sequence[str]) -> Borders:

@@ -15,7 +15,14 @@ from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_figures import JudgeScores, judge_scores, stratified_rate
 from hoofbeat.audit.sample_records import PROTOCOLS, PairJudgedTwice, PairLabel
 from hoofbeat.findings.agreement import Agreement, Kappa, agreement, weighted_kappa
-from hoofbeat.findings.intervals import Difference, Interval, mcnemar_exact, paired_difference, wilson
+from hoofbeat.findings.intervals import (
+    Difference,
+    Interval,
+    cluster_labels,
+    mcnemar_exact,
+    paired_difference,
+    share_interval,
+)
 from hoofbeat.store import Cost
 from hoofbeat.text import fuzzy_match
 
@@ -116,17 +123,12 @@ def compare_protocols(
     seed: int = 0,
 ) -> ProtocolAgreement:
     """All figures of pairs judged both ways; `counts` are all pairs of the audit a judge looked at, by its label."""
-    both = [
-        (row.label_only.label, row.structured.label)
-        for row in rows
-        if _label(row.structured) and _label(row.label_only)
-    ]
-    found = agreement(both, domain.order, seed=seed)
-    rated = [
-        (row.label_only.significance, row.structured.significance)
-        for row in rows
-        if row.label_only.significance and row.structured.significance
-    ]
+    judged = [row for row in rows if _label(row.structured) and _label(row.label_only)]
+    both = [(row.label_only.label, row.structured.label) for row in judged]
+    together = _questions(judged)
+    found = agreement(both, domain.order, clusters=together, seed=seed)
+    rated = [row for row in rows if row.label_only.significance and row.structured.significance]
+    levelled = [(row.label_only.significance, row.structured.significance or "") for row in rated]
     agreed = _over_all(rows, counts, lambda row: _same(row.structured, row.label_only))
     return ProtocolAgreement(
         pairs=len(rows),
@@ -135,12 +137,17 @@ def compare_protocols(
             "label-only": sum(not _label(row.label_only) for row in rows),
         },
         agreement=found,
-        linear=weighted_kappa(both, domain.order, "linear", seed=seed),
-        quadratic=weighted_kappa(both, domain.order, "quadratic", seed=seed),
+        linear=weighted_kappa(both, domain.order, "linear", clusters=together, seed=seed),
+        quadratic=weighted_kappa(both, domain.order, "quadratic", clusters=together, seed=seed),
         estimate=agreed[0],
         estimate_interval=agreed[1],
         shifts=_shifts(found),
-        with_audit=agreement([(_label(row.structured), row.pair.label) for row in rows], domain.order, seed=seed),
+        with_audit=agreement(
+            [(_label(row.structured), row.pair.label) for row in rows],
+            domain.order,
+            clusters=_questions(rows),
+            seed=seed,
+        ),
         levels={
             name: {level: sum(said.significance == level for said in given) for level in levels}
             for name, given in (
@@ -148,8 +155,8 @@ def compare_protocols(
                 ("label-only", [row.label_only for row in rows]),
             )
         },
-        significance=agreement(rated, levels, seed=seed),
-        significance_linear=weighted_kappa(rated, levels, "linear", seed=seed),
+        significance=agreement(levelled, levels, clusters=_questions(rated), seed=seed),
+        significance_linear=weighted_kappa(levelled, levels, "linear", clusters=_questions(rated), seed=seed),
         without_details=sum(row.label_only.details is not None for row in rows),
         topics=_topics(rows),
         people=_people(rows, domain, seed),
@@ -157,6 +164,11 @@ def compare_protocols(
         costs=dict(costs),
         seed=seed,
     )
+
+
+def _questions(rows: Sequence[PairJudgedTwice]) -> list[str] | None:
+    """What the pairs are resampled with: their questions, where some share one."""
+    return cluster_labels([row.pair.question for row in rows], None)
 
 
 def _label(said: PairLabel) -> str | None:
@@ -201,6 +213,7 @@ def _people(rows: Sequence[PairJudgedTwice], domain: RelationLabels, seed: int) 
     known = [row for row in rows if row.reference]
     if not known:
         return None
+    asked = [row.pair.question for row in known]
     ways = {
         "structured": [(_label(row.structured), row.reference) for row in known],
         "label-only": [(_label(row.label_only), row.reference) for row in known],
@@ -210,11 +223,9 @@ def _people(rows: Sequence[PairJudgedTwice], domain: RelationLabels, seed: int) 
     only = (sum(a > b for a, b in beside), sum(b > a for a, b in beside))
     return ProtocolsAgainstPeople(
         n=len(known),
-        structured=judge_scores(ways["structured"], domain, seed=seed),
-        label_only=judge_scores(ways["label-only"], domain, seed=seed),
-        difference=paired_difference(
-            right["structured"], right["label-only"], clusters=[row.pair.question for row in known], seed=seed
-        ),
+        structured=judge_scores(ways["structured"], domain, questions=asked, seed=seed),
+        label_only=judge_scores(ways["label-only"], domain, questions=asked, seed=seed),
+        difference=paired_difference(right["structured"], right["label-only"], clusters=asked, seed=seed),
         only_structured=only[0],
         only_label_only=only[1],
         p=mcnemar_exact(*only),
@@ -235,7 +246,8 @@ def _flips(
     changed = {
         row.pair.key: None if (same := _same(usual, other)) is None else 1 - same for row, usual, other in probed
     }
-    scored = [(usual.label, other.label) for row, usual, other in probed if changed[row.pair.key] is not None]
+    kept = [each for each in probed if changed[each[0].pair.key] is not None]
+    scored = [(usual.label, other.label) for _, usual, other in kept]
     flips = sum(before != after for before, after in scored)
     over_all = _over_all([row for row, _, _ in probed], counts, lambda row: changed[row.pair.key])
     moves = Counter(f"{before} → {after}" for before, after in scored if before != after)
@@ -244,7 +256,7 @@ def _flips(
         n=len(scored),
         flips=flips,
         rate=flips / len(scored) if scored else None,
-        interval=wilson(flips, len(scored)),
+        interval=share_interval([one != two for one, two in scored], [row.pair.question for row, _, _ in kept]),
         unscored=len(probed) - len(scored),
         estimate=over_all[0],
         estimate_interval=over_all[1],

@@ -25,7 +25,13 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.agreement import Agreement, agreement
-from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles, resampled_sums
+from hoofbeat.findings.intervals import (
+    SAMPLES,
+    Interval,
+    change_interval,
+    cluster_labels,
+    resampled_sums,
+)
 from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 from hoofbeat.records import Answer, Comparison, Question
 
@@ -171,8 +177,9 @@ def judge_agreement(
         (comparison.question, comparison.a, comparison.b): None if comparison.failure else comparison.label
         for comparison in comparisons
     }
-    pairs = [(given.get((known.question, known.a, known.b)), known.label) for known in reference]
-    return agreement(pairs, domain.order, seed=seed)
+    rows = list(reference)
+    pairs = [(given.get((known.question, known.a, known.b)), known.label) for known in rows]
+    return agreement(pairs, domain.order, clusters=cluster_labels([known.question for known in rows], None), seed=seed)
 
 
 def relations_of_counts(
@@ -295,7 +302,8 @@ def split_of(
     sums, drawn = rows.sum(axis=0), resampled_sums(rows, samples=samples, seed=seed)
 
     def change(counts: tuple[int, int], of: tuple[int, int]) -> ShareChange:
-        return _change(sums, drawn, counts, of)
+        units = int((rows[:, of].min(axis=1) > 0).sum())
+        return _change(sums, drawn, counts, of, units)
 
     any_div = change((_ANY, _AFTER + _ANY), (_ONE, _ONE))
     prevalence = change((_BOTH_ANY, _BOTH_ANY + 1), (_ONE, _ONE))
@@ -310,9 +318,10 @@ def split_of(
         intensity=change((_BOTH_DIVERGING, _BOTH_DIVERGING + 1), (_BOTH, _BOTH)),
         prevalence=prevalence,
         by_coverage=(any_div.change or 0.0) - (prevalence.change or 0.0),
-        by_coverage_interval=percentiles(
+        by_coverage_interval=change_interval(
             (drawn[:, _AFTER + _ANY] - drawn[:, _ANY] - drawn[:, _BOTH_ANY + 1] + drawn[:, _BOTH_ANY]) / len(rows),
-            LEVEL,
+            (any_div.change or 0.0) - (prevalence.change or 0.0),
+            len(rows),
             "paired cluster bootstrap",
         ),
     )
@@ -323,6 +332,7 @@ def _change(
     drawn: NDArray[np.float64],
     counts: tuple[int, int],
     of: tuple[int, int],
+    units: int,
 ) -> ShareChange:
     before, after = (
         float(sums[count] / sums[whole]) if sums[whole] else None for count, whole in zip(counts, of, strict=True)
@@ -332,5 +342,5 @@ def _change(
     some = (drawn[:, of[0]] > 0) & (drawn[:, of[1]] > 0)
     rows = drawn[some]
     replicates = rows[:, counts[1]] / rows[:, of[1]] - rows[:, counts[0]] / rows[:, of[0]]
-    interval = percentiles(replicates, LEVEL, "paired cluster bootstrap")
+    interval = change_interval(replicates, after - before, units, "paired cluster bootstrap")
     return ShareChange(before=before, after=after, change=after - before, interval=interval)

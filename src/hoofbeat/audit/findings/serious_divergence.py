@@ -21,7 +21,7 @@ from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, diverging_rows, pairs_of, sure_rows
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, groups_of, unknown_question
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles
+from hoofbeat.findings.intervals import FEW, LEVEL, SAMPLES, Interval, percentiles
 from hoofbeat.records import Answer, Passage, Question
 
 LEVELS = ("low", "medium", "high")
@@ -161,7 +161,7 @@ BY_QUESTION, BY_SOURCE, BY_TOPIC = "@question", "@source", "@topic"
 """What can be ranked beside the groups of a facet."""
 
 WEIGHTS: Mapping[str, float] = {"low": 1.0, "medium": 2.0, "high": 3.0}
-_MIN_RANKED, _RESAMPLED = 3, 5
+_MIN_RANKED = 3
 """So many things are needed for a coefficient, and for its interval."""
 
 
@@ -332,13 +332,14 @@ def _spearman(
     value = _weighted(places, np.ones(n))
     if math.isnan(value):
         return None, None
-    if n < _RESAMPLED:
+    if n < FEW:
         return value, None
     rng = np.random.default_rng(seed)
     drawn = (np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(samples))
     replicates = np.array([_weighted(places, times) for times in drawn])
     known = replicates[~np.isnan(replicates)]
-    return value, percentiles(known, LEVEL, "bootstrap") if len(known) else None
+    found = percentiles(known, LEVEL, "bootstrap") if len(known) else None
+    return value, found if found and found.has_width else None
 
 
 def _weighted(places: Sequence[NDArray[np.int64]], times: NDArray[np.float64]) -> float:

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, Coverage, RelationLabels, coverage
-from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles, resampled_sums, wilson
+from hoofbeat.findings.intervals import (
+    CLUSTERED,
+    FEW,
+    LEVEL,
+    SAMPLES,
+    Interval,
+    change_interval,
+    percentiles,
+    resampled_sums,
+    wilson,
+)
 from hoofbeat.records import Answer, Question
 
 
@@ -220,14 +230,22 @@ def _odd(
         observed=observed / matched if matched else None,
         expected=expected / matched if matched else None,
         ratio=observed / expected if expected else None,
-        interval=_interval(hoped[:, 1] / hoped[:, 2]),
+        interval=_ratio_interval(hoped[:, 1] / hoped[:, 2], counts[0]),
         excess=(observed - expected) / matched if matched else None,
-        excess_interval=_interval((some[:, 1] - some[:, 2]) / some[:, 0]),
+        excess_interval=change_interval(
+            (some[:, 1] - some[:, 2]) / some[:, 0], (observed - expected) / matched, counts[0], CLUSTERED
+        )
+        if matched
+        else None,
     )
 
 
-def _interval(replicates: NDArray[np.float64]) -> Interval | None:
-    return percentiles(replicates, LEVEL, "cluster bootstrap") if len(replicates) else None
+def _ratio_interval(replicates: NDArray[np.float64], questions: int) -> Interval | None:
+    """The bootstrap interval of a ratio, which has no bound above: none where questions are few or all alike."""
+    if not len(replicates) or questions < FEW:
+        return None
+    found = percentiles(replicates, LEVEL, CLUSTERED)
+    return found if found.has_width else None
 
 
 def _row(source: str, covered: Coverage | None, counts: dict[str, int]) -> SourceRow:

@@ -17,13 +17,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.label_scores import LabelScore, f1_scores, label_table
+from hoofbeat.audit.findings.label_scores import LabelScore, f1_scores, label_replicates, label_table
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, lazy, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.audit.sample_records import TrialPair
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.agreement import Agreement, agreement
-from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, bootstrap_mean, percentiles, resampled_sums, wilson
+from hoofbeat.findings.agreement import Agreement, agreement, chance_corrected
+from hoofbeat.findings.intervals import (
+    CLUSTERED,
+    SAMPLES,
+    Interval,
+    bootstrap_mean,
+    cluster_labels,
+    clustered_wilson,
+    mean_interval,
+    resampled_sums,
+    share_interval,
+    wilson,
+)
 
 
 class JoinedPairs(Struct, frozen=True, kw_only=True):
@@ -173,16 +184,19 @@ def joined_agreement(
     kappas = _kappas(drawn)
     sided = np.isin(np.arange(size), [order.index(label) for label in pairs.domain.diverging])
     shares = np.trace(drawn, axis1=1, axis2=2) / drawn.sum(axis=(1, 2))
-    kappas = kappas[~np.isnan(kappas)]
+    hits = tables[:, :: size + 1].sum(axis=1).astype(np.float64), tables.sum(axis=1).astype(np.float64)
+    chance = 1 - float(confusion.sum(axis=0) @ confusion.sum(axis=1)) / n**2 if n else np.nan
     return TableAgreement(
         n=n,
         agree=agree,
         share=agree / n if n else None,
-        interval=wilson(agree, n),
-        cluster_interval=percentiles(shares, LEVEL, "cluster bootstrap") if n else None,
+        interval=clustered_wilson(*hits) if n else wilson(0, 0),
+        cluster_interval=mean_interval(*hits, shares, CLUSTERED) if n else None,
         same_side=int((sided[one] == sided[two]).sum()),
         kappa=None if np.isnan(kappa) else float(kappa),
-        kappa_interval=None if np.isnan(kappa) or not len(kappas) else percentiles(kappas, LEVEL, "cluster bootstrap"),
+        kappa_interval=None
+        if np.isnan(kappa)
+        else chance_corrected(float(kappa), kappas, agree / n, clustered_wilson(*hits), chance, CLUSTERED),
         labels=order,
         confusion=tuple(tuple(line) for line in confusion.tolist()),
         absent_in_both=int(silent.sum()),
@@ -192,46 +206,62 @@ def joined_agreement(
     )
 
 
-def flip_rates(probes: Iterable[tuple[str | None, str | None]], domain: RelationLabels = FIVE_RELATIONS) -> FlipRate:
-    """Flips over (label of A and B, label of B and A), None where a call gave no label."""
+def flip_rates(
+    probes: Iterable[tuple[str | None, str | None]],
+    domain: RelationLabels = FIVE_RELATIONS,
+    *,
+    questions: Sequence[str] | None = None,
+) -> FlipRate:
+    """Flips over (label of A and B, label of B and A), None where a call gave no label.
+
+    `questions` names each pair's: pairs of a question share answers, and their intervals keep them together.
+    """
     scored: list[tuple[str, str]] = []
+    clusters: list[str] = []
     unscored = 0
-    for before, after in probes:
+    for place, (before, after) in enumerate(probes):
         for label in (before, after):
             if label and label not in domain.order:
                 raise InputError(f"unknown label {label!r}", fix=f"the labels are {', '.join(domain.order)}")
         if before and after:
             scored.append((before, after))
+            clusters.append(questions[place] if questions else str(place))
         else:
             unscored += 1
     n = len(scored)
-    flips = sum(before != after for before, after in scored)
-    crossing = sum((before in domain.diverging) != (after in domain.diverging) for before, after in scored)
+    flipped = [before != after for before, after in scored]
+    crossed = [(before in domain.diverging) != (after in domain.diverging) for before, after in scored]
+    flips, crossing = sum(flipped), sum(crossed)
     return FlipRate(
         n=n,
         flips=flips,
         rate=flips / n if n else None,
-        interval=wilson(flips, n),
+        interval=share_interval(flipped, clusters),
         crossing=crossing,
         crossing_rate=crossing / n if n else None,
-        crossing_interval=wilson(crossing, n),
+        crossing_interval=share_interval(crossed, clusters),
         unscored=unscored,
         by_label=tuple(
-            _flips(label, [after for before, after in scored if before == label], domain)
+            _flips(
+                label,
+                [(q, after) for q, (before, after) in zip(clusters, scored, strict=True) if before == label],
+                domain,
+            )
             for label in domain.order
             if any(before == label for before, _ in scored)
         ),
     )
 
 
-def _flips(label: str, after: list[str], domain: RelationLabels) -> LabelFlips:
+def _flips(label: str, rows: list[tuple[str, str]], domain: RelationLabels) -> LabelFlips:
+    after = [other for _, other in rows]
     changed = [other for other in after if other != label]
     return LabelFlips(
         label=label,
         n=len(after),
         flips=len(changed),
         rate=len(changed) / len(after),
-        interval=wilson(len(changed), len(after)),
+        interval=share_interval([other != label for other in after], [question for question, _ in rows]),
         to={other: changed.count(other) for other in domain.order if other in changed},
     )
 
@@ -322,19 +352,24 @@ def trial_figures(pairs: Sequence[TrialPair], domain: RelationLabels, *, seed: i
     counts = Counter(planted for _, planted in first)
     commonest = max(labels, key=lambda label: counts[label])
     diverging = sum(counts[label] for label in domain.diverging)
-    found = agreement(first, labels, seed=seed)
-    by_question = bootstrap_mean([float(hit) for hit in hits], clusters=[pair.question for pair in pairs], seed=seed)
+    asked = [pair.question for pair in pairs]
+    together = cluster_labels(asked, None)
+    found = agreement(first, labels, clusters=together, seed=seed)
+    by_question = bootstrap_mean([float(hit) for hit in hits], clusters=asked, seed=seed)
+    again = label_replicates(first, labels, together, seed=seed) if together else None
     chance, share = 1 / len(labels), counts[commonest] / len(pairs)
     return Trial(
         right=sum(hits),
         agreement=found,
         by_question=by_question,
-        labels=f1_scores(label_table(first, labels), labels, seed=seed).labels,
-        two_way=agreement([(given, planted or "") for given, planted in sides], SIDES, seed=seed),
+        labels=f1_scores(label_table(first, labels), labels, replicates=again, units=len(set(asked)), seed=seed).labels,
+        two_way=agreement([(given, planted or "") for given, planted in sides], SIDES, clusters=together, seed=seed),
         two_way_right=sum(given == planted for given, planted in sides),
         exchanged=sum(given == planted for given, planted in other),
         both=sum(hit and given == planted for hit, (given, planted) in zip(hits, other, strict=True)),
-        flips=flip_rates([(one, two) for (one, _), (two, _) in zip(first, other, strict=True)], domain),
+        flips=flip_rates(
+            [(one, two) for (one, _), (two, _) in zip(first, other, strict=True)], domain, questions=asked
+        ),
         chance=chance,
         commonest=commonest,
         commonest_share=share,

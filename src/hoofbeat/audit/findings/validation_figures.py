@@ -28,17 +28,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.label_scores import Borders, F1Scores, borders, f1_scores, label_table
+from hoofbeat.audit.findings.label_scores import Borders, F1Scores, borders, f1_scores, label_replicates, label_table
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.findings.agreement import (
     Agreement,
     Annotators,
     Kappa,
+    Weights,
     agreement,
     agreement_with_intervals,
+    chance_corrected,
     weighted_kappa,
 )
-from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, percentiles
+from hoofbeat.findings.intervals import LEVEL, SAMPLES, Interval, cluster_labels, few_of
 from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 
 Kind = Callable[[str], bool]
@@ -142,11 +144,23 @@ def population(
         agreement=agreed[0],
         agreement_interval=agreed[1],
         kappa=None if math.isnan(kappa) else kappa,
-        kappa_interval=None
-        if math.isnan(kappa)
-        else percentiles(values[~np.isnan(values)], LEVEL, "bootstrap within strata"),
-        f1=f1_scores(np.concatenate([weighted, none], axis=1), labels, replicates=padded),
+        kappa_interval=None if math.isnan(kappa) else _kappa_interval(kappa, values, weighted, agreed),
+        f1=f1_scores(np.concatenate([weighted, none], axis=1), labels, replicates=padded, units=len(rows)),
     )
+
+
+def _kappa_interval(
+    kappa: float,
+    replicates: NDArray[np.float64],
+    table: NDArray[np.float64],
+    agreed: tuple[float | None, Interval | None],
+) -> Interval | None:
+    """κ's interval from resampling within strata, or where that shows no spread, the one the agreement's implies."""
+    share, interval = agreed
+    if share is None or interval is None:
+        return None
+    chance = 1 - float(table.sum(axis=0) @ table.sum(axis=1)) / float(table.sum()) ** 2
+    return chance_corrected(kappa, replicates, share, interval, chance, "bootstrap within strata")
 
 
 def corrected_rates(
@@ -212,7 +226,7 @@ def stratified_rate(strata: Strata) -> tuple[float | None, Interval | None]:
     """The ratio of the totals of y and x over strata, with its interval; y is at most x, and both are 0 or 1.
 
     Every stratum that has pairs must have labelled ones. The interval is None where a stratum of several pairs has only
-    one labelled.
+    one labelled, and where all pairs are labelled, so that nothing is estimated.
     """
     used = {name: (size, np.array(given, np.float64)) for name, (size, given) in strata.items() if size}
     total_y = math.fsum(size * float(given[:, 0].mean()) for size, given in used.values())
@@ -232,9 +246,15 @@ def stratified_rate(strata: Strata) -> tuple[float | None, Interval | None]:
             same = tuple(given[0].tolist())
             moved = np.append(moved, [y - ratio * x for y, x in kinds if (y, x) != same])
         squared += size**2 * (1 - len(given) / size) * float(moved.var(ddof=1)) / len(given)
+    if not squared:
+        return ratio, None
     half = NormalDist().inv_cdf(0.5 + LEVEL / 2) * math.sqrt(squared) / total_x
     return ratio, Interval(
-        low=max(0.0, ratio - half), high=min(1.0, ratio + half), level=LEVEL, method="linearised over strata"
+        low=max(0.0, ratio - half),
+        high=min(1.0, ratio + half),
+        level=LEVEL,
+        method="linearised over strata",
+        few=few_of(sum(len(given) for _, given in used.values())),
     )
 
 
@@ -282,6 +302,9 @@ def _missing(strata: Mapping[str, tuple[int, int]]) -> str:
     one = [label for label, (pairs, labelled) in strata.items() if pairs > 1 and labelled == 1]
     return f"only one of the pairs that the judge calls {' or '.join(one)} is labelled" if one else ""
 
+
+Rated = tuple[str, tuple[str | None, str]]
+"""A pair's question, and its label with the reference label."""
 
 ReferenceOrigin = Literal["adjudicated", "unanimous", "majority", "single", "split", "none"]
 
@@ -384,18 +407,28 @@ def _settled(adjudicated: str, given: Sequence[str]) -> tuple[str | None, Refere
 
 
 def judge_scores(
-    pairs: Sequence[tuple[str | None, str]], domain: RelationLabels, *, without: int = 0, seed: int = 0
+    pairs: Sequence[tuple[str | None, str]],
+    domain: RelationLabels,
+    *,
+    questions: Sequence[str] | None = None,
+    without: int = 0,
+    seed: int = 0,
 ) -> JudgeScores:
-    """A labelling against a reference, (label or None, reference) each; `without` pairs have no reference."""
+    """A labelling against a reference, (label or None, reference) each; `without` pairs have no reference.
+
+    `questions` names each pair's: pairs of a question are resampled together.
+    """
     counts = label_table(pairs, domain.order)
-    found = agreement(pairs, domain.order, seed=seed)
+    together = cluster_labels(questions, None) if questions else None
+    again = label_replicates(pairs, domain.order, together, seed=seed) if together else None
+    found = agreement(pairs, domain.order, clusters=together, seed=seed)
     right, n = sum(given == known for given, known in pairs), len(pairs) + without
     spread = (right / n, (right + without) / n) if n and without > SENSITIVITY_THRESHOLD * n else None
     return JudgeScores(
         agreement=found,
-        linear=weighted_kappa(pairs, domain.order, "linear", seed=seed),
-        quadratic=weighted_kappa(pairs, domain.order, "quadratic", seed=seed),
-        f1=f1_scores(counts, domain.order, seed=seed),
+        linear=weighted_kappa(pairs, domain.order, "linear", clusters=together, seed=seed),
+        quadratic=weighted_kappa(pairs, domain.order, "quadratic", clusters=together, seed=seed),
+        f1=f1_scores(counts, domain.order, replicates=again, units=len(set(together)) if together else None, seed=seed),
         borders=borders(counts, domain.order, domain.diverging),
         sensitivity=spread,
     )
@@ -416,23 +449,33 @@ def validation(
     )
     known = [(row, reference(row)) for row in rows]
     pairs = [(row.judge, said.label) for row, said in known if said.label is not None]
+    asked = [row.question for row, said in known if said.label is not None]
     split = Counter(row.judge for row, said in known if said.label is None)
     ratings = _ratings(rows)
     settled = any(row.adjudicated for row in rows)
-    agreed = [(row.judge, label) for row in rows if (label := _settled("", list(row.labels.values()))[0]) is not None]
+    agreed = [
+        (row.question, (row.judge, label))
+        for row in rows
+        if (label := _settled("", list(row.labels.values()))[0]) is not None
+    ]
+    questions = {row.item: row.question for row in rows}
     return Validation(
         pairs=len(rows),
         annotators=tuple(sorted(ratings)),
         references=dict(sorted(Counter(said.how for _, said in known).items())),
-        people=agreement_with_intervals(ratings, domain.order, ordered=True, seed=seed) if len(ratings) > 1 else None,
+        people=agreement_with_intervals(ratings, domain.order, ordered=True, clusters=questions, seed=seed)
+        if len(ratings) > 1
+        else None,
         by_annotator={
-            name: agreement(
-                [(row.judge, row.labels[name]) for row in rows if name in row.labels], domain.order, seed=seed
+            name: _agreement(
+                [(row.question, (row.judge, row.labels[name])) for row in rows if name in row.labels],
+                domain.order,
+                seed,
             )
             for name in sorted(ratings)
         },
-        judge=judge_scores(pairs, domain, without=len(rows) - len(pairs), seed=seed),
-        agreed=agreement(agreed, domain.order, seed=seed) if settled else None,
+        judge=judge_scores(pairs, domain, questions=asked, without=len(rows) - len(pairs), seed=seed),
+        agreed=_agreement(agreed, domain.order, seed) if settled else None,
         by_basis=_by_basis(known, domain, seed),
         significance=_significance(known, levels, seed),
         population=population(pairs, counts, domain.order, seed=seed),
@@ -440,6 +483,16 @@ def validation(
         unlabelled=unlabelled,
         seed=seed,
     )
+
+
+def _agreement(rows: Sequence[Rated], labels: Sequence[str], seed: int) -> Agreement:
+    """Agreement over (question, (label, reference label)); pairs of a question are resampled together."""
+    return agreement([pair for _, pair in rows], labels, clusters=cluster_labels([q for q, _ in rows], None), seed=seed)
+
+
+def _weighted(rows: Sequence[Rated], labels: Sequence[str], weights: Weights, seed: int) -> Kappa:
+    together = cluster_labels([question for question, _ in rows], None)
+    return weighted_kappa([pair for _, pair in rows], labels, weights, clusters=together, seed=seed)
 
 
 def _ratings(rows: Sequence[RatedPair]) -> dict[str, dict[str, str]]:
@@ -451,11 +504,11 @@ def _ratings(rows: Sequence[RatedPair]) -> dict[str, dict[str, str]]:
 
 
 def _by_basis(known: Sequence[tuple[RatedPair, Reference]], domain: RelationLabels, seed: int) -> dict[str, Agreement]:
-    groups: dict[str, list[tuple[str | None, str]]] = {}
+    groups: dict[str, list[Rated]] = {}
     for row, said in known:
         if said.label is not None:
-            groups.setdefault(row.basis or "judged", []).append((row.judge, said.label))
-    return {name: agreement(groups[name], domain.order, seed=seed) for name in sorted(groups)}
+            groups.setdefault(row.basis or "judged", []).append((row.question, (row.judge, said.label)))
+    return {name: _agreement(groups[name], domain.order, seed) for name in sorted(groups)}
 
 
 def _significance(
@@ -468,15 +521,20 @@ def _significance(
             ratings.setdefault(name, {})[row.item] = level
     if not ratings or not levels:
         return None
-    both: list[tuple[str | None, str]] = [
-        (row.judge_significance, said.significance)
+    both: list[Rated] = [
+        (row.question, (row.judge_significance, said.significance))
         for row, said in known
         if row.judge_significance is not None and said.significance is not None
     ]
-    people = agreement_with_intervals(ratings, levels, ordered=True, seed=seed) if len(ratings) > 1 else None
-    rated = {
+    questions = {row.item: row.question for row, _ in known}
+    people = (
+        agreement_with_intervals(ratings, levels, ordered=True, clusters=questions, seed=seed)
+        if len(ratings) > 1
+        else None
+    )
+    rated: dict[str, list[Rated]] = {
         name: [
-            (row.judge_significance, row.significances[name])
+            (row.question, (row.judge_significance, row.significances[name]))
             for row, _ in known
             if row.judge_significance is not None and name in row.significances
         ]
@@ -484,8 +542,8 @@ def _significance(
     }
     return SignificanceScores(
         annotators=people,
-        by_annotator={name: agreement(given, levels, seed=seed) for name, given in rated.items()},
-        agreement=agreement(both, levels, seed=seed),
-        linear=weighted_kappa(both, levels, "linear", seed=seed),
-        quadratic=weighted_kappa(both, levels, "quadratic", seed=seed),
+        by_annotator={name: _agreement(given, levels, seed) for name, given in rated.items()},
+        agreement=_agreement(both, levels, seed),
+        linear=_weighted(both, levels, "linear", seed),
+        quadratic=_weighted(both, levels, "quadratic", seed),
     )

@@ -51,7 +51,7 @@ class Bar(Struct, frozen=True, kw_only=True):
 
 def interval_bar(label: str, value: float | None, interval: Interval | None) -> Bar:
     """A figure with its interval as a bar."""
-    low, high = (interval.low, interval.high) if interval else (None, None)
+    low, high = (interval.low, interval.high) if interval and interval.known else (None, None)
     return Bar(label=label, value=value, low=low, high=high)
 
 

@@ -313,7 +313,7 @@ def _pairs_table(compared: AnswersComparison) -> Table:
                 row.paired.n,
                 row.accuracy_b,
                 row.accuracy_a,
-                (row.paired.difference, span.low, span.high),
+                triple(row.paired.difference, span),
                 row.only_a,
                 row.only_b,
                 row.p,

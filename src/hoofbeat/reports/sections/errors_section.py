@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError
 from hoofbeat.findings.agreement import agreement_with_intervals
+from hoofbeat.findings.intervals import FEW
 from hoofbeat.findings.outcomes import ModeShare, mode_shares
 from hoofbeat.judging.aspects.error_type import ERROR_TYPE
 from hoofbeat.judging.blinded_sheet import refuse_lines
@@ -29,7 +30,6 @@ from hoofbeat.reports.item_views import system_name
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection, figure
 from hoofbeat.reports.sections.scores.accuracy_table import folded, labellers_table
-from hoofbeat.reports.sections.scores.facet_scores import FEW
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import read_bytes
@@ -213,7 +213,7 @@ def _heat(name: str, title: str, found: Sequence[ModeShare]) -> Block:
         [
             Shade(
                 value=row.share,
-                tip=f"{written((row.share, row.interval.low, row.interval.high), 'share')}: {row.count:,} of {row.n:,}",
+                tip=f"{written(triple(row.share, row.interval), 'share')}: {row.count:,} of {row.n:,}",
                 few=row.n < FEW,
             )
             for row in mine
@@ -266,7 +266,8 @@ def _agreement(name: str, title: str, labels: Sequence[ErrorLabel]) -> list[Bloc
             ratings.setdefault(label.annotator, {})["\x1f".join(map(str, label.answer))] = label.said[name]
     if len(ratings) < 2:
         return [Notice("One person alone labelled this: nothing can be said of agreement.")] if ratings else []
-    found = agreement_with_intervals(ratings, KINDS[name])
+    questions = {item: item.partition("\x1f")[0] for rows in ratings.values() for item in rows}
+    found = agreement_with_intervals(ratings, KINDS[name], clusters=questions)
     if not found.nominal.items:
         return [Notice("No answer was labelled by two people: nothing can be said of agreement.")]
     pairs = labellers_table(

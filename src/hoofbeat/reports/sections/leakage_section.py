@@ -30,7 +30,7 @@ from hoofbeat.leakage.training_cutoffs import POSITIONS
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_bar, interval_dots, stacked_bars
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, figure, reasons_text, spread
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
@@ -42,9 +42,7 @@ _WHERE = {"document": "document that is not its source", "question": "another qu
 
 def value_cell(found: LeakageEstimate) -> Cell:
     """A figure with its interval as a table's cell."""
-    if found.value is None or found.low is None or found.high is None:
-        return None
-    return found.value, found.low, found.high
+    return estimate_cell(found.value, found.low, found.high, found.n)
 
 
 def near_blocks(summary: LeakageSummary, pairs: Sequence[NearDuplicate], prefix: str) -> list[Block]:

@@ -15,7 +15,7 @@ from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
 from hoofbeat.reports.model import Block, Card, Notice, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, figure, spread
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 
@@ -198,7 +198,7 @@ def _gains(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str,
             found = paired_difference([mine[q] for q in shared], [base[q] for q in shared])
             better = sum(mine[q] > base[q] for q in shared)
             worse = sum(mine[q] < base[q] for q in shared)
-            gained = (found.difference, found.interval.low, found.interval.high)
+            gained = triple(found.difference, found.interval)
             rows.append((label, len(shared), gained, better, worse))
     if not rows:
         return []

@@ -342,7 +342,7 @@ def _rates(found: Validation, prefix: str) -> list[Block]:
                 rate.name,
                 scopes[rate.scope],
                 rate.judge,
-                triple(rate.estimate, rate.interval) if rate.interval else None,
+                triple(rate.estimate, rate.interval),
                 rate.labelled,
                 rate.without,
                 rate.sensitivity,

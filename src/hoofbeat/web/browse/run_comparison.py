@@ -18,7 +18,7 @@ from hoofbeat.reports.comparison.answers_page import warnings_of
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.section import spread
-from hoofbeat.reports.tables import written
+from hoofbeat.reports.tables import triple, written
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.links import (
     FACET,
@@ -286,7 +286,7 @@ def _row(each: SystemPairSummary) -> tuple[SystemPairSummary, Sequence[str]]:
     return each, (
         written(row.accuracy_b, "share"),
         written(row.accuracy_a, "share"),
-        written((row.paired.difference, span.low, span.high), "points"),
+        written(triple(row.paired.difference, span), "points"),
         written(row.p, "p"),
         written(row.p_holm, "p"),
         written(row.only_b),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, counts_by
 from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
-from hoofbeat.findings.intervals import percentiles, resampled_sums, wilson
+from hoofbeat.findings.intervals import CLUSTERED, mean_interval, resampled_sums, wilson
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice
 from hoofbeat.reports.section import counted, figure
@@ -51,9 +51,9 @@ def rate_spans(pairs: AuditPairs, found: Relations) -> RateIntervals:
     asked = found.any_div
     span = wilson(asked.count, asked.of)
     return RateIntervals(
-        r_abs=_span(drawn[:, 2], drawn[:, 0]),
-        r_div=_span(drawn[:, 3], drawn[:, 1]),
-        r_con=_span(drawn[:, 4], drawn[:, 1]),
+        r_abs=_span(columns[:, [2, 0]], drawn[:, [2, 0]]),
+        r_div=_span(columns[:, [3, 1]], drawn[:, [3, 1]]),
+        r_con=_span(columns[:, [4, 1]], drawn[:, [4, 1]]),
         any_div=(span.low, span.high) if asked.of else None,
     )
 
@@ -61,18 +61,18 @@ def rate_spans(pairs: AuditPairs, found: Relations) -> RateIntervals:
 def _div_span(pairs: AuditPairs, questions: Collection[str]) -> Span:
     """The interval of R_div over some of the questions."""
     chosen = [place for place, name in enumerate(pairs.questions) if name in questions]
-    columns = np.stack([pairs.by_question(pairs.diverging), pairs.by_question(pairs.judged)], axis=1)[chosen]
+    columns = np.stack([pairs.by_question(pairs.diverging), pairs.by_question(pairs.judged)], axis=1)[chosen].astype(
+        np.float64
+    )
+    return _span(columns, resampled_sums(columns, seed=0)) if len(columns) else None
+
+
+def _span(columns: NDArray[np.float64], drawn: NDArray[np.float64]) -> Span:
+    """The interval of a rate from the counts (and what they are of) by question, and their sums in each resample."""
+    there = drawn[drawn[:, 1] > 0]
     if not columns[:, 1].any():
         return None
-    drawn = resampled_sums(columns.astype(np.float64), seed=0)
-    return _span(drawn[:, 0], drawn[:, 1])
-
-
-def _span(counts: NDArray[np.float64], of: NDArray[np.float64]) -> Span:
-    there = of > 0
-    if not there.any():
-        return None
-    found = percentiles(counts[there] / of[there], 0.95, "cluster bootstrap")
+    found = mean_interval(columns[:, 0], columns[:, 1], there[:, 0] / there[:, 1], CLUSTERED)
     return found.low, found.high
 
 

@@ -163,7 +163,8 @@ def trust_blocks(facts: AuditFacts, said: AuditAnswers, prefix: str, *, planted:
         blocks.append(_economy(facts, check, prefix))
     probes = facts.audit.order_probes
     if probes:
-        found = flip_rates(((probe.label, probe.swapped) for probe in probes), facts.domain)
+        labels, asked = [(probe.label, probe.swapped) for probe in probes], [probe.question for probe in probes]
+        found = flip_rates(labels, facts.domain, questions=asked)
         blocks.append(_flips(found, prefix))
     return blocks
 

@@ -17,7 +17,6 @@ from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection, sprea
 from hoofbeat.reports.sections.runs_section import runs_to_score
 from hoofbeat.reports.sections.scores.accuracy_table import (
     ScoreBlocks,
-    interval_of,
     leaderboard_section,
     method_of,
     missing,
@@ -173,7 +172,9 @@ def _cards(group: OutcomeSet, table: Sequence[Accuracy]) -> tuple[Card, ...]:
         Card(
             label=f"Accuracy, {group.name((row.model, row.condition))}",
             value=written(row.accuracy, "share"),
-            detail=spread(interval_of(row), "share", f"{row.planned:,}", f"{method_of(row)} interval")
+            detail=spread(
+                (row.bootstrap.low, row.bootstrap.high), "share", f"{row.planned:,}", f"{method_of(row)} interval"
+            )
             + (f", {missing(row.unscored):,} unscored" if row.unscored else ""),
         )
         for row in chosen

@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy, accuracies, leaderboard
 from hoofbeat.findings.agreement import Annotators
+from hoofbeat.findings.intervals import CLUSTERED
 from hoofbeat.findings.outcomes import SystemKey
-from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
+from hoofbeat.reports.charts import interval_bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, base_condition, is_closed
@@ -25,6 +26,11 @@ UNSCORED = Column("unscored", "count")
 SENSITIVITY_NOTE = (
     "An answer without a score stays in the denominator. Where such answers exceed 1%, sensitivity is the figure had "
     "all of them been wrong and had all been right."
+)
+
+CLUSTER_NOTE = (
+    "Every interval keeps the samples of a question, and the questions of a document, together. n is given where fewer "
+    "than ten such groups are behind a figure."
 )
 
 
@@ -47,27 +53,17 @@ def missing(unscored: Mapping[str, int]) -> int:
     return sum(unscored.values())
 
 
-def interval_of(row: Accuracy) -> tuple[float, float]:
-    """The bootstrap interval, or Wilson's where resampling shows no spread; `method_of` names which."""
-    chosen = row.wilson if _no_spread(row) else row.bootstrap
-    return chosen.low, chosen.high
-
-
 def method_of(row: Accuracy) -> str:
-    """Which of its intervals `interval_of` gives."""
-    return "Wilson" if _no_spread(row) else "bootstrap"
+    """Which interval `row.bootstrap` is."""
+    return "bootstrap" if row.bootstrap.method == CLUSTERED else "Wilson"
 
 
 def wilson_note(rows: Iterable[Accuracy]) -> str:
-    """A sentence that names the systems for which Wilson's interval stands in place of the bootstrap's; or nothing."""
-    found = list(dict.fromkeys(f"{row.model} · {row.condition}" for row in rows if _no_spread(row)))
+    """A sentence that names the systems whose interval is Wilson's instead of the bootstrap's; or nothing."""
+    found = list(dict.fromkeys(f"{row.model} · {row.condition}" for row in rows if method_of(row) == "Wilson"))
     if not found:
         return ""
-    return f" Where resampling shows no spread, Wilson's interval stands instead: {some_of(found, _NAMED)}."
-
-
-def _no_spread(row: Accuracy) -> bool:
-    return row.bootstrap.low == row.bootstrap.high
+    return f" Few questions, or hardly any spread, so Wilson's interval: {some_of(found, _NAMED)}."
 
 
 WEIGHTED = columns_of("linear κ, 95% bootstrap:number | quadratic κ, 95% bootstrap:number")
@@ -156,7 +152,7 @@ def leaderboard_section(group: OutcomeSet) -> tuple[ScoreBlocks, list[Accuracy]]
             measure="accuracy, images" if _images(group, row) else "accuracy",
             model=row.model,
             condition=row.condition,
-            value=(row.accuracy, *interval_of(row)),
+            value=triple(row.accuracy, row.bootstrap),
             n=row.questions,
             unscored=missing(row.unscored),
             protocol=group.tallies[row.model, row.condition].protocol,
@@ -185,10 +181,9 @@ def _images(group: OutcomeSet, row: Accuracy) -> bool:
 
 def _chart(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> Block:
     shown = places[:_BARS]
-    bars = []
-    for place in shown:
-        low, high = interval_of(place.accuracy)
-        bars.append(Bar(label=group.name(place.system), value=place.accuracy.accuracy, low=low, high=high))
+    bars = [
+        interval_bar(group.name(place.system), place.accuracy.accuracy, place.accuracy.bootstrap) for place in shown
+    ]
     caption = (
         "Share right of all planned answers, best first, with 95% bootstrap intervals; questions from one document "
         "stay together."
@@ -230,7 +225,7 @@ def _table(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> 
         unit="questions",
         columns=columns,
         rows=tuple(rows),
-        note=f"{SENSITIVITY_NOTE} {_ranked(places)}",
+        note=f"{SENSITIVITY_NOTE} {CLUSTER_NOTE} {_ranked(places)}",
     )
 
 

@@ -15,12 +15,11 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
     UNSCORED,
     ScoreBlocks,
     folded,
-    interval_of,
     missing,
     wilson_note,
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
-from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of
+from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of, triple
 from hoofbeat.store import Cost
 
 
@@ -101,7 +100,7 @@ def _point(group: OutcomeSet, system: SystemKey, x: float, row: Accuracy) -> Fit
         label=system[1] if coloured else name,
         x=x,
         y=row.accuracy,
-        y_interval=interval_of(row),
+        y_interval=(row.bootstrap.low, row.bootstrap.high),
         series=system[0] if coloured else "",
     )
 
@@ -153,7 +152,7 @@ def _systems(group: OutcomeSet, systems: Sequence[SystemKey], found: Mapping[Sys
         tally, row = group.tallies[system], found[system]
         means = tally.tokens_in / tally.used, tally.tokens_out / tally.used
         counts = (missing(row.unscored), tally.dropped)
-        rows.append((*system, tally.answers, tally.used, *means, (row.accuracy, *interval_of(row)), *counts))
+        rows.append((*system, tally.answers, tally.used, *means, triple(row.accuracy, row.bootstrap), *counts))
     return Table(
         name=f"{group.prefix}-tokens",
         caption="Tokens of each system's answers",

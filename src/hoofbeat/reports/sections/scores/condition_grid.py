@@ -12,8 +12,8 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from hoofbeat.facets import facet_names
-from hoofbeat.findings.accuracy import FEW, Accuracy, SystemDifference, comparable_pairs, differences
-from hoofbeat.findings.intervals import TANGO
+from hoofbeat.findings.accuracy import Accuracy, SystemDifference, comparable_pairs, differences
+from hoofbeat.findings.intervals import FEW, TANGO
 from hoofbeat.findings.option_decisions import OptionDecisions, option_decisions
 from hoofbeat.findings.outcomes import Outcome, SystemKey
 from hoofbeat.reports.charts import Shade, heatmap, interval_bar, interval_bars
@@ -24,7 +24,6 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
     UNSCORED,
     ScoreBlocks,
     folded,
-    interval_of,
     method_of,
     missing,
     wilson_note,
@@ -123,7 +122,7 @@ def _heat(
                 line.append(Shade(value=None, tip="not asked"))
                 continue
             gain = written(delta.paired.difference, "points") if delta else ""
-            tip = f"{written((row.accuracy, *interval_of(row)), 'share')} (95% {method_of(row)})"
+            tip = f"{written(triple(row.accuracy, row.bootstrap), 'share')} (95% {method_of(row)})"
             tip += f", n = {row.questions:,} questions"
             tip += f", {missing(row.unscored):,} of {row.planned:,} unscored" if row.unscored else ""
             tip += f", {gain} points over the closed book" if gain else ""
@@ -153,7 +152,7 @@ def _grid(
         cells: list[Cell] = [model]
         for condition in conditions:
             row = found.get((model, condition))
-            cells += [(row.accuracy, *interval_of(row)), missing(row.unscored)] if row else [None, None]
+            cells += [triple(row.accuracy, row.bootstrap), missing(row.unscored)] if row else [None, None]
         rows.append(tuple(cells))
     return Table(
         name=names[0],
@@ -291,7 +290,7 @@ def options_section(group: OutcomeSet) -> ScoreBlocks:
             measure=name,
             model=row.model,
             condition=row.condition,
-            value=triple(rate.value, rate.bootstrap),
+            value=triple(rate.value, rate.interval),
             n=row.questions,
             unscored=row.unscored,
         )
@@ -304,7 +303,7 @@ def options_section(group: OutcomeSet) -> ScoreBlocks:
 
 def _row(row: OptionDecisions, facet: str) -> tuple[Cell, ...]:
     cells: list[Cell] = [row.model, row.condition, row.answers, row.unscored, row.tp, row.fn, row.tn, row.fp]
-    cells += [triple(rate.value, rate.bootstrap) for rate in (row.sensitivity, row.specificity)]
+    cells += [triple(rate.value, rate.interval) for rate in (row.sensitivity, row.specificity)]
     cells += [rate.sensitivity_range for rate in (row.sensitivity, row.specificity)]
     if facet:
         for macro in (row.macro_sensitivity, row.macro_specificity):

@@ -14,7 +14,7 @@ from msgspec import Struct
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.breakdown import NONE, GroupDifference, group_differences
-from hoofbeat.findings.intervals import bootstrap_mean, wilson
+from hoofbeat.findings.intervals import FEW, bootstrap_mean, share_interval
 from hoofbeat.findings.outcomes import HUMAN, ModeShare, Outcome, SystemKey, mode_shares
 from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.judging.catalogue import all_criteria, explains
@@ -23,6 +23,7 @@ from hoofbeat.reports.charts import Shade, grouped_bars, heatmap, interval_bar
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
+    CLUSTER_NOTE,
     SENSITIVITY_NOTE,
     UNSCORED,
     ScoreBlocks,
@@ -31,9 +32,6 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, triple, written
-
-FEW = 10
-"""A group of fewer questions than this is marked as small."""
 
 RARE_FACETS = ("rare", "rarity")
 """The facets that say whether a disease is rare; they have a section of their own."""
@@ -85,7 +83,7 @@ def _scored(group: OutcomeSet, facet: str) -> Groups:
 def _shade(row: Accuracy | None) -> Shade:
     if row is None:
         return Shade(value=None, tip="not asked")
-    figures = written(triple(row.accuracy, row.wilson), "share")
+    figures = written(triple(row.accuracy, row.bootstrap), "share")
     tip = f"{figures}, n = {row.questions:,} questions, {missing(row.unscored):,} of {row.planned:,} unscored"
     return Shade(value=row.accuracy, tip=tip, few=row.questions < FEW)
 
@@ -112,7 +110,7 @@ def _facet_table(group: OutcomeSet, facet: str, found: Groups) -> Table:
         Column(facet),
         *columns_of("model | condition | questions:count | planned:count | right:count"),
         UNSCORED,
-        *columns_of("accuracy, 95% Wilson:share | 95% bootstrap:share | sensitivity:share"),
+        *columns_of("accuracy, 95% bootstrap:share | 95% Wilson:share | sensitivity:share"),
     )
     return Table(
         name=f"{group.prefix}-by-{facet}",
@@ -121,9 +119,7 @@ def _facet_table(group: OutcomeSet, facet: str, found: Groups) -> Table:
         unit="questions",
         columns=columns,
         rows=tuple(_rows(group.order, found)),
-        note=f"A group of few questions says little: those of fewer than {FEW} are marked *. Wilson's interval takes "
-        "answers as independent; the bootstrap keeps the samples of a question and the questions of a document "
-        "together.",
+        note=f"A group of few questions says little: those of fewer than {FEW} are marked *. {CLUSTER_NOTE}",
     )
 
 
@@ -142,8 +138,8 @@ def _rows(order: Sequence[SystemKey], found: Groups) -> list[tuple[Cell, ...]]:
                     row.planned,
                     row.correct,
                     missing(row.unscored),
-                    triple(row.accuracy, row.wilson),
-                    (row.bootstrap.low, row.bootstrap.high),
+                    triple(row.accuracy, row.bootstrap),
+                    (row.wilson.low, row.wilson.high),
                     row.sensitivity,
                 )
             )
@@ -168,7 +164,7 @@ def rare_section(group: OutcomeSet) -> ScoreBlocks:
             measure=measure,
             model=row.model,
             condition=row.condition,
-            value=triple(half.accuracy, half.wilson),
+            value=triple(half.accuracy, half.interval),
             n=half.questions,
             unscored=missing(half.unscored),
             protocol=group.tallies[row.model, row.condition].protocol,
@@ -192,10 +188,10 @@ def _questions(group: OutcomeSet, words: frozenset[str]) -> set[str]:
 def _rare_chart(group: OutcomeSet, rows: Sequence[GroupDifference]) -> Block:
     shown = rows[:_BARS]
     halves = {"rare": [row.a for row in shown], "not rare": [row.b for row in shown]}
-    series = {name: [interval_bar("", half.accuracy, half.wilson) for half in each] for name, each in halves.items()}
+    series = {name: [interval_bar("", half.accuracy, half.interval) for half in each] for name, each in halves.items()}
     systems: list[SystemKey] = [(row.model, row.condition) for row in shown]
     names = [group.name(system) for system in systems]
-    caption = "Share right on questions about rare diseases and about others, with 95% Wilson intervals."
+    caption = "Share right on questions about rare diseases and about others, with 95% intervals."
     caption += f" The first {_BARS} of {len(rows)} systems." if len(rows) > len(shown) else ""
     draw = partial(grouped_bars, names, series, title="Accuracy on rare and other diseases", limits=(0, 1))
     return figure(f"{group.prefix}-rare", caption, draw)
@@ -203,8 +199,8 @@ def _rare_chart(group: OutcomeSet, rows: Sequence[GroupDifference]) -> Block:
 
 def _rare_table(group: OutcomeSet, rows: Sequence[GroupDifference], n: int) -> Table:
     columns = columns_of(
-        "model | condition | rare questions:count | rare, 95% Wilson:share | rare, unscored:count | "
-        "other questions:count | not rare, 95% Wilson:share | not rare, unscored:count | "
+        "model | condition | rare questions:count | rare, 95%:share | rare, unscored:count | "
+        "other questions:count | not rare, 95%:share | not rare, unscored:count | "
         "difference, points:points | sensitivity:points"
     )
     cells: list[tuple[Cell, ...]] = []
@@ -212,7 +208,7 @@ def _rare_table(group: OutcomeSet, rows: Sequence[GroupDifference], n: int) -> T
         halves = [
             cell
             for half in (row.a, row.b)
-            for cell in (half.questions, triple(half.accuracy, half.wilson), missing(half.unscored))
+            for cell in (half.questions, triple(half.accuracy, half.interval), missing(half.unscored))
         ]
         cells.append((row.model, row.condition, *halves, triple(row.difference, row.interval), row.sensitivity))
     return Table(
@@ -223,13 +219,13 @@ def _rare_table(group: OutcomeSet, rows: Sequence[GroupDifference], n: int) -> T
         columns=columns,
         rows=tuple(cells),
         note="Rare less not rare, with a 95% bootstrap interval; the groups are different questions, so nothing is "
-        f"paired. {_score(rows)}{SENSITIVITY_NOTE}",
+        f"paired. {_score(rows)}{CLUSTER_NOTE} {SENSITIVITY_NOTE}",
     )
 
 
 def _score(rows: Sequence[GroupDifference]) -> str:
     found = [f"{row.model} · {row.condition}" for row in rows if row.interval.method != "cluster bootstrap"]
-    return f"Resampling shows no spread, and Newcombe's score interval stands: {', '.join(found)}. " if found else ""
+    return f"Too few questions or no spread, so Newcombe's score interval: {', '.join(found)}. " if found else ""
 
 
 class _Labelled(Struct, frozen=True):
@@ -278,7 +274,7 @@ def modes_section(group: OutcomeSet) -> ScoreBlocks:
     ours: list[OwnFigure] = []
     mine = [each for each in group.judgments if not each.judge.startswith(HUMAN)]
     for aspect in _labelled(mine):
-        found = mode_shares(mine, aspect.name, aspect.labels)
+        found = mode_shares(mine, aspect.name, aspect.labels, clusters=group.clusters)
         systems = [system for system in group.tallies if any((row.model, row.condition) == system for row in found)]
         blocks += [
             Heading(aspect.title, f"{group.prefix}-{aspect.name}", 3),
@@ -313,7 +309,7 @@ def _aspect_heat(
             [
                 Shade(
                     value=row.share,
-                    tip=f"{written((row.share, row.interval.low, row.interval.high), 'share')}: {row.count:,} of "
+                    tip=f"{written(triple(row.share, row.interval), 'share')}: {row.count:,} of "
                     f"{row.n:,}, second for {row.secondary:,}, {row.unscored:,} unscored",
                     few=row.n < FEW,
                 )
@@ -380,7 +376,7 @@ def relevance_section(group: OutcomeSet) -> ScoreBlocks:
         columns=columns,
         rows=rows,
         note="Grades from 0 to 10. A passage whose grade failed stays in the denominator of the share and is left out "
-        "of the mean, whose interval resamples questions.",
+        "of the mean. The passages of a question are kept together in both intervals.",
     )
     return ScoreBlocks(blocks=(Heading(RELEVANCE.heading, f"{group.prefix}-relevance", 3), table))
 
@@ -391,10 +387,11 @@ def _row(system: SystemKey, judged: list[Judgment]) -> tuple[Cell, ...]:
     grades: Cell = None
     if scored:
         values = [value for value, _ in scored]
-        span = bootstrap_mean(values, clusters=[question for _, question in scored])
+        span = bootstrap_mean(values, clusters=[question for _, question in scored], bounds=(0, 10))
         grades = triple(sum(values) / len(values), span)
     right = labels[_LABELS[0]]
-    share = triple(right / len(judged), wilson(right, len(judged)))
+    hits = [not each.failure and each.label == _LABELS[0] for each in judged]
+    share = triple(right / len(judged), share_interval(hits, [each.question for each in judged]))
     failed = sum(each.failure is not None for each in judged)
     return (*system, len(judged), failed, *(labels[label] for label in _LABELS), share, grades)
 

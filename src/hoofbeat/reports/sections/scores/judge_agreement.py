@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hoofbeat.findings.agreement import Agreement, Kappa, Weights, agreement, agreement_with_intervals, weighted_kappa
 from hoofbeat.findings.corrected_scores import CorrectedAccuracy, corrected_accuracies, labels_needed
-from hoofbeat.findings.intervals import wilson
+from hoofbeat.findings.intervals import cluster_labels, cluster_of, wilson
 from hoofbeat.findings.outcomes import HUMAN, Outcome
 from hoofbeat.judging import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
@@ -44,10 +44,14 @@ def people_shown(group: OutcomeSet) -> ScoreBlocks:
             name: [(known[item], label) for item, label in rows.items() if item in known]
             for name, rows in ratings.items()
         }
-        checked = {name: agreement(mine, labels) for name, mine in pairs.items() if mine}
+        shared = {
+            name: cluster_labels([_question(item, group) for item in rows if item in known], None)
+            for name, rows in ratings.items()
+        }
+        checked = {name: agreement(mine, labels, clusters=shared[name]) for name, mine in pairs.items() if mine}
         if checked:
             weighted = {
-                name: tuple(weighted_kappa(pairs[name], labels, weights) for weights in _WEIGHTS)
+                name: tuple(weighted_kappa(pairs[name], labels, weights, clusters=shared[name]) for weights in _WEIGHTS)
                 for name in (checked if is_ordered(aspect, labels) else ())
             }
             blocks.append(_agreement_table(group, aspect, checked, weighted))
@@ -81,7 +85,12 @@ def votes_shown(group: OutcomeSet) -> ScoreBlocks:
 
 
 def _item(judgment: Judgment) -> str:
-    return "\x1f".join((*map(str, answer_key(judgment)), judgment.passage))
+    return _SEPARATOR.join((*map(str, answer_key(judgment)), judgment.passage))
+
+
+def _question(item: str, group: OutcomeSet) -> str:
+    """What an item is resampled with: its question, or the document of that."""
+    return cluster_of(item.partition(_SEPARATOR)[0], group.clusters)
 
 
 def _labels(aspect: str, seen: Sequence[str | None]) -> list[str]:
@@ -174,13 +183,15 @@ def _annotators(
     """Every two labellers, and all together; `names` are the table's and what it is called."""
     name, caption = f"{names[0]}-{aspect}", f"{names[1]}, {aspect}"
     ordered = is_ordered(aspect, labels)
-    found = agreement_with_intervals(ratings, labels, ordered=ordered)
+    clusters = {item: _question(item, group) for rows in ratings.values() for item in rows}
+    found = agreement_with_intervals(ratings, labels, ordered=ordered, clusters=clusters)
     note = _STEPS.format(order=" < ".join(_scale(aspect))) if ordered else ""
     table = labellers_table(found, name=f"{group.prefix}-{name}", caption=caption, unit="items", note=note)
     alphas = f"{caption}: Krippendorff's α"
     return [table, alphas_table(found, name=f"{group.prefix}-{name}-alpha", caption=alphas, unit="items")]
 
 
+_SEPARATOR = "\x1f"
 _WIDTHS = (0.05, 0.03)
 
 
@@ -337,6 +348,9 @@ def _probes(group: OutcomeSet) -> ScoreBlocks:
 
 
 def _probe_row(row: FlipCount) -> tuple[Cell, ...]:
-    flipped = triple(row.flips / row.n, wilson(row.flips, row.n)) if row.n else None
-    halves = [triple(right / of, wilson(right, of)) if of else None for right, of in (row.short, row.long)]
+    flipped = triple(row.flips / row.n, row.intervals[0]) if row.n else None
+    halves = [
+        triple(right / of, span) if of else None
+        for (right, of), span in zip((row.short, row.long), row.intervals[1:], strict=True)
+    ]
     return (row.probe, row.judge, row.n, row.unscored, row.flips, flipped, row.to_equivalent, row.to_mismatch, *halves)
