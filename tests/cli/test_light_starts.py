@@ -33,7 +33,7 @@ _SMALL = {
     "review": 38,
 }
 _MIDDLE = {"predictions": 38, "show": 61, "judge": 74, "leakage": 80, "corpus": 68, "ask": 90}
-_LARGE = {"compare": 125, "build": 117, "audit": 128, "run": 165, "retrieve": 99, "report": 174}
+_LARGE = {"compare": 125, "build": 117, "audit": 128, "run": 165, "retrieve": 104, "report": 174}
 
 
 @pytest.mark.parametrize("bounds", [_SMALL, _MIDDLE, _LARGE], ids=["small", "middle", "large"])

@@ -17,7 +17,6 @@ import numpy as np
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Progress
 from hoofbeat.records import Failure, Hit, Passage
-from hoofbeat.retrieval.corpus_index import OtherCorpus
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, reciprocal_rank_fusion, rrf_shares
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, every_stage, parse, stages
@@ -35,6 +34,7 @@ from hoofbeat.retrieval.stage_roles import (
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
     from hoofbeat.models.model import Model
+    from hoofbeat.retrieval.corpus_index import OtherCorpus
     from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, SourceEvidence
 
 _BATCH = 256
@@ -207,6 +207,8 @@ class Retriever:
 
     def other(self, corpus: str) -> IndexSet:
         """The indexes over another corpus that a stage searches, by its folder."""
+        from hoofbeat.retrieval.corpus_index import OtherCorpus  # noqa: PLC0415 (few lines search another corpus)
+
         if corpus not in self._others:
             self._others[corpus] = OtherCorpus(corpus, encoder=self.indexes.encoder, progress=self.indexes.progress)
         return self._others[corpus].indexes

@@ -21,7 +21,6 @@ from hoofbeat.models import ChatRequest, Model, StructuredReply
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure, FailureKind, Passage, TraceStep
-from hoofbeat.retrieval.corpus_index import check_corpus_folder
 from hoofbeat.retrieval.document_writers import PASSAGE_TOKENS, hyde_fusion, room_beside, without_echo
 from hoofbeat.retrieval.line import CostBound, Node, StageOption, cost_bound, parse
 from hoofbeat.retrieval.stage_roles import FoundPassage, QueryWriter, SearchQuery, StageTools
@@ -365,6 +364,8 @@ class AgentWriter(QueryWriter):
 
     def prepare(self) -> None:
         """Check that the other corpus is there."""
+        from hoofbeat.retrieval.corpus_index import check_corpus_folder  # noqa: PLC0415 (reads corpora)
+
         if self.word("in"):
             check_corpus_folder(self.word("in"))
 
