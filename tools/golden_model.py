@@ -94,9 +94,10 @@ def _diagnosis(a: Asked) -> dict[str, Any]:
 
 
 def _shown(a: Asked) -> dict[str, Any]:
-    """All up to the last sentence of the notes that tells the answer; those that do are hidden or reworded."""
+    """All up to the last sentence that tells the answer by the notes; those that do are hidden or reworded."""
     lines = a.shown.get("case", "").splitlines()
-    told = {int(number): words for number, words in re.findall(r"(\d+) \(([^)]*)\)", a.shown.get("notes", ""))}
+    notes = a.shown.get("notes", "").partition("\n")[0]
+    told = {int(number): words for number, words in re.findall(r"(\d+) \(([^)]*)\)", notes)}
     last = max(told, default=len(lines))
     reworded = []
     for number, words in told.items():

@@ -267,6 +267,10 @@ NEC = (
     ("derivable", "answer"),
     [
         ("Neutropenic enterocolitis", "Neutropenic enterocolitis"),
+        (
+            "Neutropenic enterocolitis due to gram-negative bacilli",
+            "Neutropenic enterocolitis due to gram-negative bacilli",
+        ),
         ("Cytomegalovirus colitis", "Neutropenic enterocolitis due to Stenotrophomonas maltophilia"),
         ("", "Neutropenic enterocolitis due to Stenotrophomonas maltophilia"),
     ],
@@ -279,10 +283,61 @@ def test_the_answer_is_as_specific_as_what_is_shown(tmp_path: Path, derivable: s
     if answer != full:
         assert item["answer_in_report"] == full
         assert full in item["synonyms"]
-        assert item["flags"] == [f"the answer is less specific than in the report: {full}"]
+        assert f"the answer is less specific than in the report: {full}" in item["flags"]
     elif derivable:
         assert "can't be used in place of" in str(script.requests)
         assert item["flags"] == ["what is shown carries only, says the model: Cytomegalovirus colitis"]
+
+
+MRSA = (
+    "He had influenza and then coughed up blood. A film showed cavities in both lungs. Sputum culture grew MRSA. "
+    "Pneumonia due to MRSA was treated with linezolid."
+)
+COCCI = "Sputum culture grew gram-positive cocci in clusters, resistant to oxacillin."
+
+
+def test_what_the_name_of_an_organism_implies_may_be_shown_in_its_place(tmp_path: Path) -> None:
+    def replies(name: str, request: ChatRequest) -> object:
+        return CLEAN if name == "cut-check" else show(request, "Sputum", reword={"Sputum": COCCI})
+
+    item, script = _run(tmp_path, MRSA, "Community-acquired MRSA pneumonia", replies)
+    assert item["stem"].endswith(COCCI)
+    assert item["diagnosis"] == "Community-acquired MRSA pneumonia"
+    assert len(script.requests) == 2
+    case = _case(MRSA)
+    assert "'rods'" in wrong_rewording(case, _place(case, "Sputum"), "Sputum culture grew gram-negative rods.")
+
+
+@pytest.mark.parametrize(
+    ("derivable", "answer", "asked"),
+    [
+        ("Staphylococcal pneumonia", "Staphylococcal pneumonia", False),
+        ("Bacterial pneumonia", "Bacterial pneumonia", False),
+        ("Necrotizing pneumonia", "Necrotizing pneumonia", True),  # the model insists
+        ("Pneumococcal pneumonia", "", True),
+        ("Viral pneumonia", "", True),
+        ("Lung abscess", "", True),
+        ("Influenza", "", True),
+    ],
+)
+def test_an_answer_is_widened_to_the_same_disease_only(
+    tmp_path: Path, derivable: str, answer: str, asked: bool
+) -> None:
+    full = "Community-acquired MRSA pneumonia"
+    said = {**CLEAN, "derivable": derivable}
+    item, script = _run(tmp_path, MRSA, full, lambda n, r: said if n == "cut-check" else show(r, "A film"))
+    assert item["diagnosis"] == (answer or full)
+    assert ("can't be used in place of" in str(script.requests)) is asked
+    assert item["flags"]
+
+
+def test_an_answer_that_the_case_names_is_not_the_answer(tmp_path: Path) -> None:
+    text = MRSA.replace("He had influenza and", "He was treated for community-acquired pneumonia")
+    said = {**CLEAN, "derivable": "Community-acquired pneumonia"}
+    full = "Community-acquired MRSA pneumonia"
+    item, script = _run(tmp_path, text, full, lambda n, r: said if n == "cut-check" else show(r, "A film"))
+    assert item["diagnosis"] == full
+    assert "what is shown names it, 'community-acquired pneumonia'" in str(script.requests)
 
 
 def test_the_image_edition_shows_the_new_words_or_none() -> None:

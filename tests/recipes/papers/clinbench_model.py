@@ -57,8 +57,9 @@ def by_rules(name: str, request: ChatRequest) -> object:
 
 def _showing(shown: dict[str, str]) -> dict[str, object]:
     """Show the case up to the first sentence in which the notes say that the answer or the outcome is told."""
-    noted = [int(number) for number in re.findall(r"(?:^|, |: )(\d+)(?= \()", shown["notes"], re.MULTILINE)]
-    outcome = re.findall(r"\d+", shown["notes"].rpartition("outcome:")[2])
+    notes = dict(line.split(": ", 1) for line in shown["notes"].split("\n"))
+    noted = [int(number) for number in re.findall(r"(?:^|, )(\d+)(?= \()", notes["the answer"])]
+    outcome = re.findall(r"\d+", notes["outcome"])
     last = min([*noted, *map(int, outcome), 1 + len(shown["case"].split("\n"))]) - 1
     return {"last": last, "hide": [], "trim": [], "reworded": []}
 
@@ -91,7 +92,7 @@ def saying(**answers: Any) -> Callable[[str, ChatRequest], object]:
     """Answers by gold, but for these prompts (their last word) as given."""
 
     def says(name: str, request: ChatRequest) -> object:
-        word = name.removeprefix("clinbench-").removeprefix("case-")
+        word = name.removeprefix("clinbench-").removeprefix("case-").replace("-", "_")
         if word in answers:
             return answers[word](request) if callable(answers[word]) else answers[word]
         return by_gold(name, request)

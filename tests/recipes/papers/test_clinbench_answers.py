@@ -18,7 +18,7 @@ from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
-from tests.recipes.case_answers import first_options, show
+from tests.recipes.case_answers import CLEAN, first_options, show
 from tests.recipes.papers.clinbench_model import TEACHING, adds_up, by_gold, saying, shown_to
 from tests.recipes.support import Script, build, user_text
 
@@ -176,6 +176,31 @@ def test_alternatives_must_be_named_by_their_quote(tmp_path: Path, cases: Corpus
     rows = {row["option"]: row["why"] for row in read_tsv(artefact.file("dropped-options.tsv"))}
     assert rows["Coeliac disease"] == "its quote is not in the source"
     assert rows["Crohn disease"] == "its quote does not name it"
+
+
+def test_options_are_made_for_the_answer_that_what_is_shown_can_carry(tmp_path: Path, cases: Corpus) -> None:
+    full = "Whipple disease with Tropheryma whipplei endocarditis"
+    asked: list[str] = []
+
+    def named(request: ChatRequest) -> object:
+        asked.append(shown_to(request)["real diagnosis"])
+        return {"alternatives": []}
+
+    further = {"diagnoses": [full, "Tropheryma whipplei endocarditis", "Scurvy", "Syphilis", "Gout"]}
+    artefact, step, _ = _outcome(
+        tmp_path,
+        cases,
+        diagnosis=_diagnosis(diagnosis=full),
+        cut_check={**CLEAN, "derivable": "Whipple disease"},
+        differentials=named,
+        further=further,
+    )
+    assert step == ""
+    (question,) = Benchmark(artefact).questions
+    rows = {row["option"]: row["why"] for row in read_tsv(artefact.file("dropped-options.tsv"))}
+    assert (question.answer, asked) == ("Whipple disease", ["Whipple disease"])
+    assert rows[full].startswith("means the same as the right answer")
+    assert not {full, "Tropheryma whipplei endocarditis"} & set(question.options)
 
 
 def test_options_that_could_be_counted_right_are_left_out(tmp_path: Path, cases: Corpus) -> None:

@@ -304,6 +304,37 @@ def test_a_model_may_insist_where_a_rule_only_doubts(tmp_path: Path) -> None:
     assert item["flags"] == ["several diagnoses in place of one"]
 
 
+# How specific the answer is
+
+
+def test_options_are_made_for_the_answer_that_what_is_shown_can_carry(tmp_path: Path) -> None:
+    full = "Sarcoidosis due to Cutibacterium acnes"
+    story = STORY.replace("diagnosis of sarcoidosis", "diagnosis of sarcoidosis due to Cutibacterium acnes")
+    seen: list[str] = []
+
+    def options(request: ChatRequest) -> object:
+        seen.append(material(request)["right answer"])
+        own = {"candidate": 0, "wording": full}
+        made: dict[str, Any] = first_options(request)
+        return {**made, "options": [own, *made["options"]]}
+
+    artefact = _built(
+        tmp_path,
+        {**GOOD, "quote": "diagnosis of sarcoidosis due to Cutibacterium acnes", "diagnosis": full},
+        {**CLEAN, "derivable": "Sarcoidosis"},
+        story,
+        shown=lambda request: show(request, LAST, HIDE, {LAST: f"{TRIM[LAST]} due to Cutibacterium acnes"}),
+        options=options,
+    )
+    (question,) = Benchmark(artefact).questions
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
+    assert question.answer == "Sarcoidosis"
+    assert set(seen) == {"Sarcoidosis"}
+    assert full not in question.options
+    assert item["answer_in_report"] == full
+    assert f"the answer is less specific than in the report: {full}" in item["flags"]
+
+
 # What is shown
 
 

@@ -35,7 +35,7 @@ def _by_rule(name: str, request: ChatRequest) -> object:
         return first_options(request)
     shown = material(request)
     if name == "case-shown":
-        numbers = re.findall(r"(?<=[ ,])(\d+) \(", shown["notes"])
+        numbers = re.findall(r"(?<=[ ,])(\d+) \(", shown["notes"].partition("\n")[0])
         return {
             "last": int(numbers[-1]) if numbers else len(shown["case"].split("\n")),
             "hide": [],

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from hoofbeat.corpus.vocabulary import Vocabulary
-from hoofbeat.recipes.guards.diagnosis_names import begins_with_genus, same
+from hoofbeat.recipes.guards.diagnosis_names import begins_with_genus, same, same_as_answer
 
 __all__ = [
     "CORRECT",
@@ -72,15 +72,19 @@ def merge_options(
     proposals: Sequence[tuple[str, Sequence[str]]],
     *,
     maximum: int,
+    synonyms: Sequence[str] = (),
     vocabularies: Sequence[Vocabulary] = (),
 ) -> MergedOptions:
-    """At most `maximum` options, the right one counted; `proposals` are (origin, texts), the better origins first."""
+    """At most `maximum` options, the right one counted; `proposals` are (origin, texts), the better origins first.
+
+    `synonyms` are other names of the right one, and more specific ones that a report has.
+    """
     options = [AnswerOption(plain_option(correct), CORRECT)]
     dropped: list[DroppedOption] = []
     for origin, texts in proposals:
         for text in texts:
             option = plain_option(text)
-            why = unfit(option) or _like_another(option, options, vocabularies)
+            why = unfit(option) or _like_another(option, options, synonyms, vocabularies)
             if not why and len(options) >= maximum:
                 why = "enough options without it"
             if why:
@@ -121,9 +125,12 @@ def unfit(option: str) -> str:
     return "far too long for an option" if len(option.split()) > _MAX_WORDS else ""
 
 
-def _like_another(option: str, options: Sequence[AnswerOption], vocabularies: Sequence[Vocabulary]) -> str:
+def _like_another(
+    option: str, options: Sequence[AnswerOption], synonyms: Sequence[str], vocabularies: Sequence[Vocabulary]
+) -> str:
     for taken in options:
-        if why := same(option, taken.text, vocabularies):
+        names = synonyms if taken.origin == CORRECT else ()
+        if why := same_as_answer(option, taken.text, names, vocabularies):
             what = "the right answer" if taken.origin == CORRECT else taken.text
             return f"means the same as {what}: {why}"
     return ""

@@ -91,7 +91,8 @@ class CaseEditor:
 
     def wrong_answer(self, item: RecipeItem, answer: str, context: RecipeContext) -> str:
         """Why a name is neither another name of the diagnosis nor a wider one."""
-        return not_wider(answer, [item["diagnosis"], *map(str, item.get("synonyms", ()))], context)
+        names = [item["diagnosis"], *map(str, item.get("synonyms", ()))]
+        return not_wider(answer, names, context.document(item.documents[0]), context)
 
     def wrong_option(self, item: RecipeItem, option: str, context: RecipeContext) -> str:
         """Why a name can't be a wrong option: it is not one, or it means the diagnosis."""

@@ -8,7 +8,7 @@ reason.
 
 Where what is shown can't carry the whole answer (the species had to be hidden), the model names the most specific form
 that it can carry. If rules find that it is the same disease or a wider name of it, it becomes the answer, flagged; the
-item keeps the report's own under `answer_in_report`.
+item keeps the report's own under `answer_in_report`. If they don't, the model is asked once more.
 
 Use: `*cut_check("second pass", shown=..., put=..., answer="diagnosis")` in a recipe's steps. `shown` gives an item's
 case as a `Redaction`, `put` the item with another one. Put `leak_check` after it. `cuts_table(items)` in `finish` lists
@@ -18,17 +18,16 @@ as `Redaction.listed` writes it, and the `cut_check` that these steps write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from hoofbeat.benchmarks.text_overlap import find_quote
-from hoofbeat.corpus.terms import content_forms
-from hoofbeat.corpus.vocabulary import Vocabulary
+from hoofbeat.corpus.terms import content_forms, find_abbreviations
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, unfit
 from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES, flagged
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction
-from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, wrong_rewording
+from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, among, implied_words, organism_words, wrong_rewording
 from hoofbeat.recipes.cases.shown_sentences import insisted, noted_rewordings
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.diagnosis_names import excludes, other_organism, same_as_answer
@@ -36,11 +35,13 @@ from hoofbeat.recipes.guards.leak_words import is_disease
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, names_in_full
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask
+from hoofbeat.records import Document
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
 CUT_CHECK = "cut-check"
 NOT_MADE = "the case lacks a change that the model wants"
 _MIN_MATCH = 0.9  # of the letters, for words that a model copied
+_MIN_SHARED = 1 / 3  # of the words of a wider answer, where a model insists on it
 _BESIDE = 400  # characters kept free for question, answer and fences
 
 Shown = Callable[[RecipeItem, RecipeContext], Redaction]
@@ -67,7 +68,7 @@ def cut_check(
     def first(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
         done, objections = changed(item, value, context)
         if not _changes(done):
-            done, wrong = _derived(done, answer, value, context)
+            done, wrong = _derived(done, answer, value, shown(done, context), context)
             objections += wrong
         unusable = value["usable"] != "yes" and not _changes(done)
         rejected = ItemRejection(reason="the case can't be used as it is cut", details=value["reason"])
@@ -102,13 +103,17 @@ def cut_check(
         done = flagged(done, f"{NOT_MADE}: {'; '.join(missing)}") if missing else done
         return done, [*objections, *_told(mentions, changes)]
 
-    def second(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    def second(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
         if value["usable"] != "yes":
             wanted = (*value["lost"], *value["left"], *value["reworded"])
             named = "; ".join(f"{each.get('words') or each['text']} ({each['why']})" for each in wanted)
             details = f"{value['reason']} {named}".strip()
             return ItemRejection(reason="the case can't be used even after its cuts were changed", details=details)
-        return _derived(changed(item, value, context)[0], answer, value, context)[0]
+        done, _ = changed(item, value, context)
+        done, objections = _derived(done, answer, value, shown(done, context), context)
+        for reason, say in objections:
+            return AskAgain(reason=reason, details=say, say=say, otherwise=done)
+        return done
 
     return [
         ask(name, CUT_CHECK, values=values, read=first),
@@ -242,42 +247,81 @@ def _with_rewordings(
 
 
 def _derived(
-    item: RecipeItem, answer: str, value: dict[str, Any], context: RecipeContext
+    item: RecipeItem, answer: str, value: dict[str, Any], case: Redaction, context: RecipeContext
 ) -> tuple[RecipeItem, list[tuple[str, str]]]:
-    """The item with the answer that what is shown can carry, recorded and flagged, or what a rule has against it."""
+    """The item with the answer that what is shown can carry, recorded and flagged, and what a rule has against it.
+
+    If the model insists on a name that no vocabulary connects with the answer, it counts where it shares a third of its
+    words with it. Another disease, a more specific one and one that the case names never do.
+    """
     full, wording = str(item[answer]), plain_option(str(value["derivable"]))
     if not wording or wording.casefold() == full.casefold():
         return item, []
     names = [full, *map(str, item.get("synonyms") or ())]
-    if wrong := not_wider(wording, names, context):
-        say = f"The derivable answer {wording!r} can't be used in place of {full!r}: {wrong}. Copy the answer, or name "
-        kept = flagged(item, f"what is shown carries only, says the model: {wording}")
-        return kept, [("the derivable answer is not the same disease", f"{say}the same disease less specifically.")]
+    known = _known_words(names, case.document)
+    wrong = _not_usable(wording, names, known, context) or _named_in(case, wording)
+    unknown = "" if wrong else _unknown(wording, names, known, context)
+    objections = []
+    if wrong or unknown:
+        say = f"The derivable answer {wording!r} can't be used in place of {full!r}: {wrong or unknown}. Copy the "
+        say += "answer, or name the same disease less specifically."
+        objections = [("the derivable answer is not the same disease", say)]
+    said = content_forms(wording)
+    if wrong or (unknown and _MIN_SHARED * len(said) > sum(among(form, known) for form in said)):
+        return flagged(item, f"what is shown carries only, says the model: {wording}"), objections
     others = [each for each in names if each.casefold() != wording.casefold()]
     first = str(item.get("answer_in_report") or full)
     changed = item.put(**{answer: wording, "synonyms": others, "answer_in_report": first})
-    return flagged(changed, f"the answer is less specific than in the report: {first}"), []
+    flags = [f"the answer is less specific than in the report: {first}", *filter(None, [unknown])]
+    return flagged(changed, *flags), objections
 
 
-def not_wider(wording: str, names: Sequence[str], context: RecipeContext) -> str:
+def not_wider(wording: str, names: Sequence[str], document: Document, context: RecipeContext) -> str:
     """Why a name is neither another name of a disease nor a wider one; nothing if it is."""
+    known = _known_words(names, document)
+    return _not_usable(wording, names, known, context) or _unknown(wording, names, known, context)
+
+
+def _known_words(names: Sequence[str], document: Document) -> frozenset[str]:
+    """The words of a disease's names, of what its short forms stand for, and of what its organism implies."""
+    text = " ".join(names)
+    longs = [long for short, long in find_abbreviations(document.text).items() if short in text]
+    return frozenset(content_forms(" ".join((text, *longs)))) | implied_words(text)
+
+
+def _not_usable(wording: str, names: Sequence[str], known: Set[str], context: RecipeContext) -> str:
+    """Why a name can't be the answer whoever says so: no disease, another one, or a more specific one."""
+    full, said = names[0], content_forms(wording)
+    if unfit(wording) or (not _is_disease(wording, context) and _is_disease(full, context)):
+        return "it names no disease"
+    new = [form for form in said if not among(form, known)]
+    other = not organism_words().isdisjoint(new) or not implied_words(wording) <= known
+    if other or other_organism(wording, full) or excludes(wording, full):
+        return "it is another disease"
+    return "it is more specific" if new and len(said) > len(content_forms(full)) else ""
+
+
+def _named_in(case: Redaction, wording: str) -> str:
+    """Where what is shown names a disease in full: an answer that it names is no question."""
+    leaks = find_leaks(case.text, wording, source=case.document)
+    told = [leak.text for leak in leaks if leak.kind != "negated" and names_in_full(leak, wording)]
+    return f"what is shown names it, {told[0]!r}" if told else ""
+
+
+def _unknown(wording: str, names: Sequence[str], known: Set[str], context: RecipeContext) -> str:
+    """Why no rule knows a name as another or wider one of a disease; nothing if one does."""
     full, *synonyms = names
     vocabularies = [context.vocabulary(name) for name in VOCABULARIES]
-    if unfit(wording):
-        return "it names no disease"
-    if other_organism(wording, full) or excludes(wording, full):
-        return "it is another disease"
-    known = set(content_forms(" ".join(names)))
-    said = content_forms(wording)
-    if any(form not in known for form in said) and len(said) > len(content_forms(full)):
-        return "it is more specific"
-    if not same_as_answer(wording, full, synonyms, vocabularies) and not set(said) <= known:
-        return "no word list or vocabulary says that it is the same disease or a wider name"
-    return "" if any(is_disease(form) for form in said) or _is_known(wording, vocabularies) else "it names no disease"
+    if all(among(form, known) for form in content_forms(wording)):
+        return ""
+    if same_as_answer(wording, full, synonyms, vocabularies):
+        return ""
+    return "no word list or vocabulary says that it is the same disease or a wider name"
 
 
-def _is_known(name: str, vocabularies: Sequence[Vocabulary]) -> bool:
-    return any(vocabulary.find_phrases(name) for vocabulary in vocabularies)
+def _is_disease(name: str, context: RecipeContext) -> bool:
+    known = any(context.vocabulary(each).find_phrases(name) for each in VOCABULARIES)
+    return known or any(map(is_disease, content_forms(name)))
 
 
 def _mentions(item: RecipeItem, answer: str, words: str, case: Redaction) -> list[Leak]:

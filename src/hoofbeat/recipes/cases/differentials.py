@@ -163,7 +163,13 @@ def merge_step(name: str, *, vocabularies: Sequence[str]) -> RecipeStep:
             item = _dropping_all(item, unfit.items(), origin)
             proposals.append((origin, [text for text in texts if text not in unfit]))
         loaded = [context.vocabulary(each) for each in vocabularies]
-        merged = merge_options(item["diagnosis"], proposals, maximum=_MAX_CANDIDATES, vocabularies=loaded)
+        merged = merge_options(
+            item["diagnosis"],
+            proposals,
+            synonyms=item["synonyms"],
+            maximum=_MAX_CANDIDATES,
+            vocabularies=loaded,
+        )
         for each in merged.dropped:
             item = _dropping(item, each.text, each.origin, each.why)
         found = [{"text": each.text, "origin": each.origin} for each in merged.options if each.origin != CORRECT]

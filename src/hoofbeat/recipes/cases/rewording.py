@@ -3,13 +3,15 @@
 A sentence may hold the decisive finding and the answer's name at once ("the X-ray confirmed the position of the
 guidewire"). Cutting the name takes the finding with it, so a model may put neutral words in its place ("of a linear
 object"). It must add nothing and turn no denial round: no number, disease, organism, drug or test that the sentence and
-its neighbours lack, and few other words, each of the case or of a list (`rewording.toml`). A faulty rewording is never
-shown.
+its neighbours lack, and few other words, each of the case or of a list (`rewording.toml`). In the place of an
+organism's name it may say what the name implies ("gram-positive cocci resistant to oxacillin" for MRSA). A faulty
+rewording is never shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Sequence, Set
 from functools import cache
 
 from msgspec import Struct
@@ -37,6 +39,8 @@ class _Lists(Struct, frozen=True):
     neutral: frozenset[str]
     denying: frozenset[str]
     drugs: frozenset[str]
+    named_negative: re.Pattern[str]
+    implied: tuple[tuple[re.Pattern[str], frozenset[str]], ...]
 
 
 @cache
@@ -44,7 +48,29 @@ def _lists() -> _Lists:
     data, drugs = word_data("rewording"), word_data("drugs")["drugs"]
     named = " ".join([*drugs, *(each for brands in drugs.values() for each in brands)])
     plain = frozenset(content_forms(f"{data['neutral']} {data['little']}")) | frozenset(data["little"].split())
-    return _Lists(plain, frozenset(content_forms(data["denying"])), frozenset(content_forms(named)) - plain)
+    return _Lists(
+        neutral=plain,
+        denying=frozenset(content_forms(data["denying"])),
+        drugs=frozenset(content_forms(named)) - plain,
+        named_negative=re.compile(data["named_negative"]),
+        implied=tuple((re.compile(each["by"]), frozenset(content_forms(each["words"]))) for each in data["implied"]),
+    )
+
+
+def implied_words(text: str) -> frozenset[str]:
+    """What the organisms that a text names imply, in normal form: class, Gram stain, shape, resistance."""
+    return frozenset().union(*(words for by, words in _lists().implied if by.search(text)))
+
+
+@cache
+def organism_words() -> frozenset[str]:
+    """All words that name what an organism is like: bacterial, fungal, cocci."""
+    return frozenset().union(*(words for _, words in _lists().implied))
+
+
+def _denies(text: str) -> bool:
+    """Whether a text denies something; a gram-negative rod is a finding."""
+    return not _lists().denying.isdisjoint(content_forms(_lists().named_negative.sub(" ", text)))
 
 
 def wrong_rewording(case: Redaction, place: tuple[int, int], words: str) -> str:
@@ -52,29 +78,31 @@ def wrong_rewording(case: Redaction, place: tuple[int, int], words: str) -> str:
     text = case.document.text
     source = text[slice(*place)]
     near = _neighbourhood(case, place)
+    implied = implied_words(source)
     most = max(_MAX_LONGER * len(source.split()), len(source.split()) + _FEW)
+    most += sum(form in implied for form in content_forms(words))
     if len(words.split()) > most:
         return f"it has {len(words.split())} words, and the sentence has {len(source.split())}"
     if added := new_numbers(words, near):
         return f"the number {added[0]} is not in the sentence"
-    denying = _lists().denying
     own, nearby = set(content_forms(source)), set(content_forms(near))
     nearby |= {
         form for short, long in find_abbreviations(text).items() if short in near for form in content_forms(long)
     }
-    if words and denying.isdisjoint(own) != denying.isdisjoint(content_forms(words)):
+    if words and _denies(source) != _denies(words):
         return "it denies what the sentence says, or says what it denies"
     whole, neutral = set(content_forms(text[case.start : case.end])), _lists().neutral
     written = {form: words[a:b] for form, a, b in zip(*tokens(words), strict=True)}
-    said = [form for form in content_forms(words) if form not in neutral and form not in denying]
+    free = neutral | _lists().denying | implied
+    said = [form for form in content_forms(words) if form not in free]
     for form in said:
-        if _among(form, nearby):
+        if among(form, nearby):
             continue
         if kind := _kind(form):
             return f"it names {kind}, {written[form]!r}, that the sentence does not have"
-        if not _among(form, whole):
+        if not among(form, whole):
             return f"the word {written[form]!r} is not in the case; use the sentence's words or neutral ones"
-    shared = sum(_among(form, own) for form in said)
+    shared = sum(among(form, own) for form in said)
     if said and shared < _MIN_SHARED * len(said):
         return f"only {shared} of its {len(said)} telling words are those of the sentence"
     return ""
@@ -82,9 +110,8 @@ def wrong_rewording(case: Redaction, place: tuple[int, int], words: str) -> str:
 
 def turns_round(sources: Sequence[str], words: str) -> bool:
     """Whether words deny where none of their sources does, or deny nothing where each of them does."""
-    denying = _lists().denying
-    denied = [not denying.isdisjoint(content_forms(each)) for each in sources if each.strip()]
-    denies = not denying.isdisjoint(content_forms(words))
+    denied = [_denies(each) for each in sources if each.strip()]
+    denies = _denies(words)
     return bool(denied) and ((denies and not any(denied)) or (not denies and all(denied)))
 
 
@@ -110,7 +137,7 @@ def _neighbourhood(case: Redaction, place: tuple[int, int]) -> str:
     return case.document.text[min(first[0], place[0]) : max(last[1], place[1])]
 
 
-def _among(form: str, forms: set[str]) -> bool:
+def among(form: str, forms: Set[str]) -> bool:
     """Whether a word, in some inflection, is among others."""
     if form in forms or not forms_of(form).isdisjoint(forms):
         return True

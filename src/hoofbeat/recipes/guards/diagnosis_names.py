@@ -256,7 +256,7 @@ def other_organism(a: str, b: str) -> bool:
 
 def _organisms(text: str) -> set[tuple[str, str]]:
     """The organisms that a name has, each as genus (or its letter) and species (empty where there is none)."""
-    words = re.findall(r"[^\W\d_]+", text)
+    words = [word for word in re.findall(r"[^\W\d_]+", text) if word.lower() != "bacilli"]  # a shape, not the genus
     found = {(word.lower(), "") for word in words if _AGENT.search(word.lower())}
     for word, after in pairwise([*words, ""]):
         species = after.lower() if after.islower() and _is_species(after) else ""
