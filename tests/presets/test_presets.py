@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 
 import hoofbeat as hb
+from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.presets.paper_run import plain_findings
 from hoofbeat.presets.protocol_steps import JudgeStep
 from hoofbeat.reports.sections.protocol_section import read_differences
-from hoofbeat.store import open_artefact
+from hoofbeat.store import Counts, open_artefact
 from tests.cli.test_kill import folder_bytes
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
@@ -83,6 +85,151 @@ def test_cupcase_by_letter_likelihood_and_free_text(server: FaultServer) -> None
     assert any(line.startswith("closed, bertscore:") for line in told)
 
 
+def clinbench_bench(*, text: bool = True) -> hb.Benchmark:
+    Path("clinbench/images").mkdir(parents=True)
+    Path("clinbench/images/a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"an invented picture")
+    row = {"question_stem": "A woman has a swollen toe.", "options": "A. Gout\nB. Sepsis\nC. Flu", "answer": "A"}
+    rows = [{"id": f"c{number}", **row, "question_stem": f"Case {number}. {row['question_stem']}"} for number in (1, 2)]
+    if text:
+        Path("clinbench/clinbench-text.json").write_text(json.dumps(rows), encoding="utf-8")
+    shown = [{**each, "image": "images/a.png"} for each in rows]
+    Path("clinbench/clinbench-mm.json").write_text(json.dumps(shown), encoding="utf-8")
+    return hb.import_benchmark("clinbench", "bench", progress=hb.SILENT)
+
+
+def test_clinbench_as_text_and_with_images(server: FaultServer) -> None:
+    bench = clinbench_bench()
+    spec, before = f"{server.spec()}[samples=2]", len(server.seen)
+    parts = hb.run_paper("clinbench", bench, model=spec, judge=server.spec("judge"), estimate=True, progress=hb.SILENT)
+    run("clinbench", bench, model=spec, judge=server.spec("judge"))
+    seen = server.seen[before:]
+    answers = [each for each in seen if each.body["model"] == "stub"]
+    assert len(answers) == 2 * 2 * 2  # questions, runs, versions
+    assert {each.body["temperature"] for each in answers} == {0.6}
+    assert len(seen) <= parts.calls == 2 * 2 * 2 + 2 * 2  # every wrong answer to the text could need an error type
+    text = page()
+    for table in (
+        "Right every time",
+        "Text against images",
+        "Sensitivity and specificity",
+        "Runs and bootstrap samples",
+    ):
+        assert table in text, table
+    assert {"runs", "worst@k", "human experts", "leakage", "judge"} <= set(differences())
+    assert differences()["worst@k"].startswith("k = 1 to 2")
+    assert "published by ClinBench and ours" in text
+
+
+def test_models_that_read_no_images_are_not_shown_any() -> None:
+    bench = clinbench_bench(text=False)
+    answers = Path("answers.jsonl")
+    answers.write_text('{"contains": "", "text": "A"}\n', encoding="utf-8")
+    made = run("clinbench", bench, model=f"replay:{answers}", limit=1)
+    assert "Case 1." in page()
+    assert differences()["text version"] == "not in this benchmark"
+    assert [line.partition(":")[0] for line in plain_findings(made.artefact)] == ["images, letter, accuracy"]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three short documents as `documents`, questions on them as `bench`, and questions alone as `asked`."""
+    folder = tmp_path_factory.mktemp("sources")
+    (folder / "texts").mkdir()
+    for name, word in (("a", "gout"), ("b", "sepsis"), ("c", "influenza")):
+        (folder / "texts" / f"{name}.md").write_text(f"# {word}\n\nA man with {word} was told to rest and to drink.\n")
+    corpus = hb.import_corpus(folder / "texts", folder / "documents", workers=1, progress=hb.SILENT)
+    asked = [
+        hb.Question(id=f"q{n}", text=f"What next in {document.title}?", answer="rest", documents=(document.id,))
+        for n, document in enumerate(corpus.documents())
+    ]
+    write_benchmark(
+        folder / "bench", asked, title="invented", inputs=[corpus.artefact.reference()], counts=Counts(kept=3)
+    )
+    (folder / "asked.csv").write_text("question\nMay I rest?\nWhen may I drink?\n", encoding="utf-8")
+    hb.import_benchmark(folder / "asked.csv", folder / "asked", progress=hb.SILENT)
+    return folder
+
+
+def test_ogcare_closed_retrieved_and_oracle(server: FaultServer, sources: Path) -> None:
+    needs_weights("minilm")
+    options: dict[str, Any] = {"model": server.spec(), "judge": server.spec("judge"), "limit": 2}
+    before = len(server.seen)
+    expected = hb.run_paper("ogcare", sources / "bench", estimate=True, progress=hb.SILENT, **options)
+    assert len(server.seen) == before
+    made = run("ogcare", sources / "bench", **options)
+    run_folder, judged = hb.open("paper/answers"), hb.open("paper/judged")
+    assert run_folder.manifest.counts.kept == 2 * (1 + 2 * 3 + 1)  # closed, 1, 3 and 5 reports of two lines, oracle
+    assert len(server.seen) - before <= expected.calls == run_folder.manifest.cost.calls + 16 + 2  # judged, explained
+    assert judged.manifest.settings["aspects"] == ["equivalence", "failure-mode"]
+    text = page()
+    for table in ("R@1000", "Differences to the closed book", "oracle"):
+        assert table in text, table
+    found = differences()
+    assert "254 tokens" in found["chunks"]
+    assert found["judge"] == server.spec("judge")
+    assert {"retrievers", "reranking", "agent", "sample", "data set"} <= set(found)
+    assert any(line.startswith("oracle, accuracy:") for line in plain_findings(made.artefact))
+
+
+def r2med_set(name: str, shift: int) -> Path:
+    folder = Path("sets") / name
+    folder.mkdir(parents=True)
+    words = ["gout", "sepsis", "influenza", "lupus", "malaria"]
+    rows: dict[str, list[dict[str, object]]] = {
+        "query": [
+            {
+                "id": f"q{n}",
+                "text": f"A case of {words[n + shift]}",
+                "answer": words[n + shift],
+                "doc_id": [f"d{n + shift}"],
+            }
+            for n in range(2)
+        ],
+        "corpus": [{"id": f"d{n}", "text": f"All about {word} and its treatment."} for n, word in enumerate(words)],
+        "qrels": [{"q_id": f"q{n}", "p_id": f"d{n + shift}", "score": 1} for n in range(2)],
+    }
+    for file, lines in rows.items():
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / f"{file}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_r2med_over_sets_by_every_class_of_retriever(server: FaultServer) -> None:
+    needs_weights("minilm")
+    sets = [r2med_set("Biology", 0), r2med_set("IIYi-Clinical", 2)]
+    made = run("r2med", sets, model=server.spec())
+    text = page()
+    assert "nDCG@10 by set, 9 lines" in text
+    assert "| Biology | IIYi-Clinical | nDCG@10, average |" in text
+    assert "published by R2MED and ours" in text
+    found = differences()
+    assert found["sets"] == "2 sets: Biology (2), IIYi-Clinical (2)"
+    assert {"encoders", "reranking", "search agents", "models"} <= set(found)
+    told = plain_findings(made.artefact)
+    assert told[0].partition(":")[0] == "nDCG@10, average"
+    again = run("r2med", sets, "lines", model=server.spec(), retrievers=["bm25", "dense"], limit=1)
+    assert again.manifest.counts.kept == 1 + 2 * 2
+    assert differences("lines")["sample"] == "the first 1 of each set"
+
+
+def test_transplantqa_is_the_audit(server: FaultServer, sources: Path) -> None:
+    needs_weights("minilm")
+    asked = sources / "asked"
+    options: dict[str, Any] = {"model": server.spec(), "corpus": sources / "documents"}
+    before = len(server.seen)
+    expected = hb.run_paper("transplantqa", asked, estimate=True, progress=hb.SILENT, **options)
+    made = run("transplantqa", asked, **options)
+    assert 0 < len(server.seen) - before <= expected.calls
+    assert hb.open("paper/audit").kind == "audit"
+    found = differences()
+    assert found["sources"] == "3 sources of documents"
+    assert "it also answered" in found["judge"]
+    assert "published by TransplantQA" in page()
+    assert plain_findings(made.artefact)
+    with pytest.raises(UsageError, match="one model and one retriever"):
+        run("transplantqa", asked, "two", **{**options, "model": [server.spec("a"), server.spec("b")]})
+
+
 def test_a_protocol_that_was_stopped_ends_with_the_same_bytes(
     server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +279,12 @@ def test_a_benchmark_of_another_kind_is_refused(server: FaultServer) -> None:
     bench = hb.import_benchmark("asked.csv", "asked", progress=hb.SILENT)
     with pytest.raises(UsageError, match="no question of this benchmark has options"):
         run("cupcase", bench, model=server.spec())
+    with pytest.raises(UsageError, match="no question of this benchmark has options"):
+        run("clinbench", bench, model=server.spec())
+    with pytest.raises(UsageError, match="no question of this benchmark has a reference answer"):
+        run("ogcare", bench, model=server.spec())
+    with pytest.raises(UsageError, match="the corpus is needed"):
+        run("r2med", bench, model=server.spec())
     with pytest.raises(UsageError, match="takes one benchmark"):
         run("cupcase", [bench, bench], model=server.spec())
     with pytest.raises(UsageError, match="there is no preset 'cupcake'"):

@@ -127,7 +127,9 @@ def benchmark(target: Path, questions: Sequence[Question] | None = None) -> Arte
     return finish(target, manifest, {"questions.jsonl": found})
 
 
-def rankings(target: Path, line: str, quality: float, *, seed: int = 1, searched: str = "cases") -> Artefact:
+def rankings(
+    target: Path, line: str, quality: float, *, seed: int = 1, searched: str = "cases", bed: str = ""
+) -> Artefact:
     rng = random.Random(seed)
     questions = case_questions()
     metrics: dict[str, object] = {}
@@ -151,7 +153,7 @@ def rankings(target: Path, line: str, quality: float, *, seed: int = 1, searched
                     InputRef(name="benchmark", sha256="b" * 64, kind="benchmark"),
                     InputRef(name=searched, sha256=searched.encode().hex().ljust(64, "0"), kind="corpus"),
                 ],
-                settings={"line": line, "top": 100},
+                settings={"line": line, "top": 100, **({"bed": bed} if bed else {})},
                 seeds={"bootstrap": 0},
                 counts=Counts(kept=len(questions)),
                 metrics=metrics,

@@ -95,11 +95,19 @@ def test_ours_stand_beside_theirs_and_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_rankings_stand_beside_published_retrieval(tmp_path: Path) -> None:
-    ranked = examples.rankings(tmp_path / "rankings", "bm25", 0.6)
-    report = build(tmp_path / "report", ranked, options=ReportOptions(published=("r2med",)))
-    rows = rows_of(report, "published-r2med-1")
-    assert rows[0]["model"] == "bm25"
-    assert float(next(row for row in rows if row["model"] == "BM25")["nDCG@10"]) == pytest.approx(0.1513)
+    """R2MED publishes averages over sets: ours over several sets stand beside them, and those of one set don't."""
+    first = examples.rankings(tmp_path / "one", "bm25", 0.6, bed="Biology")
+    second = examples.rankings(tmp_path / "two", "bm25", 0.2, bed="PMC-Clinical", searched="others")
+    alone = build(tmp_path / "alone", first, options=ReportOptions(published=("r2med",)))
+    assert rows_of(alone, "published-r2med-1")[0]["model"] == "BM25"
+    report = build(tmp_path / "report", first, second, options=ReportOptions(published=("r2med",)))
+    rows, column = rows_of(report, "published-r2med-1"), "nDCG@10, average over sets"
+    assert [(row["model"], row["condition"]) for row in rows[:2]] == [("bm25", "2 sets"), ("BM25", "")]
+    assert float(rows[1][column]) == pytest.approx(0.1513)
+    [average] = rows_of(report, "sets-ndcg-10")
+    ours = [float(average[name]) for name in ("Biology", "PMC-Clinical", "nDCG@10, average")]
+    assert ours[2] == pytest.approx((ours[0] + ours[1]) / 2, abs=1e-9)
+    assert float(rows[0][column]) == pytest.approx(ours[2])
 
 
 def test_no_published_chapter_unless_asked() -> None:

@@ -33,7 +33,8 @@ from hoofbeat.store.tables import read_jsonl
 
 PROTOCOL = "protocol"
 REPORT = "report"
-_RANKED = re.compile(r"tables/[\w-]+-(?:leaderboard(?:-\d+)?|measured)\.csv")
+_AVERAGE = ", average"
+_RANKED = re.compile(r"tables/[\w-]+-(?:leaderboard(?:-\d+)?|measured)\.csv|tables/sets-[\w.@-]+\.csv")
 
 
 class PaperRun(Struct, frozen=True, kw_only=True):
@@ -188,10 +189,12 @@ def plain_findings(report: Artefact) -> list[str]:
     for name in sorted(filter(_RANKED.fullmatch, report.manifest.files), key=lambda name: Path(name).stem):
         with report.file(name).open(encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
-                column = next((key for key in row if key.startswith(("accuracy", "mean"))), "")
+                column = next(
+                    (key for key in row if key.startswith(("accuracy", "mean")) or key.endswith(_AVERAGE)), ""
+                )
                 if row.get(column):
-                    measure = row.get("score", "accuracy")
-                    lines.setdefault(f"{row['condition']}, {measure}", []).append(_told(row, column))
+                    told = f"{row['condition']}, {row.get('score', 'accuracy')}" if "condition" in row else column
+                    lines.setdefault(told, []).append(_told(row, column))
     found = [
         f"{name}: {'; '.join(told for _, told in sorted(rows, key=lambda row: -row[0]))}"
         for name, rows in lines.items()
@@ -203,5 +206,5 @@ def _told(row: dict[str, str], column: str) -> tuple[float, str]:
     """The value of a row, and the row in words."""
     value, low, high = float(row[column]), row.get(f"{column} low"), row.get(f"{column} high")
     spread = f" ({float(low):.1%} to {float(high):.1%})" if low and high else ""
-    unscored = f", {row['unscored']} unscored" if row["unscored"] != "0" else ""
-    return value, f"{row['model']} {value:.1%}{spread}{unscored}"
+    unscored = f", {row['unscored']} unscored" if row.get("unscored", "0") != "0" else ""
+    return value, f"{row.get('model') or row['line']} {value:.1%}{spread}{unscored}"

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from hoofbeat.answering.answerers import Answerer, parse_answerer
+from hoofbeat.answering.answerers import SamplingSettings, parse_answerer
 from hoofbeat.answering.run_plan import RunPlan, plan_run
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import UsageError
@@ -25,6 +25,7 @@ from hoofbeat.reports.tables import count_of
 from hoofbeat.text import some_of
 
 EMBEDDED_ENCODER = "minilm"
+_ANY = SamplingSettings(temperature=1.0)  # a protocol's own settings are checked when its run is planned
 _NAMED = 5
 _NOT_LETTERS = re.compile(r"[\W_]+")
 
@@ -48,14 +49,16 @@ class PaperInputs(Struct, frozen=True, kw_only=True):
             raise UsageError("this protocol takes one benchmark", fix="name one folder; run the others by themselves")
         return Benchmark.open(self.paths[0], edition)
 
-    def answerers(self) -> list[Answerer]:
-        """The models that answer, with the options in their brackets."""
-        return [parse_answerer(model) for model in self.models]
+    @property
+    def specs(self) -> list[str]:
+        """The models that answer, without the options in their brackets."""
+        return [parse_answerer(model, sampling=_ANY).spec for model in self.models]
 
     def able(self, need: str) -> tuple[list[str], list[str]]:
         """The models that may have this ability (`images`, `likelihoods`), and those that are known to lack it."""
-        lacking = [each.written for each in self.answerers() if need in self.session.model(each.spec).lacks]
-        return [model for model in self.models if parse_answerer(model).written not in lacking], lacking
+        lacking = {spec for spec in self.specs if need in self.session.model(spec).lacks}
+        named = list(zip(self.models, self.specs, strict=True))
+        return [each for each, spec in named if spec not in lacking], [each for each, spec in named if spec in lacking]
 
     def plan_run(
         self,
@@ -122,7 +125,7 @@ class Preset(Struct, frozen=True, kw_only=True):
         """What may differ in any protocol: the questions, the models, the judge and the prompts."""
         found = [*self._data(inputs), *self._models(inputs)]
         if self.judge and not names_model(inputs.judge, [self.judge]):
-            own = " (it also answered)" if inputs.judge in {each.spec for each in inputs.answerers()} else ""
+            own = " (it also answered)" if inputs.judge in inputs.specs else ""
             found.append(PaperDifference("judge", self.judge, f"{inputs.judge}{own}"))
         found.append(PaperDifference("prompts", "the paper's own", "Hoofbeat's, written to the same specification"))
         return found
@@ -147,7 +150,7 @@ class Preset(Struct, frozen=True, kw_only=True):
 
     def _models(self, inputs: PaperInputs) -> list[PaperDifference]:
         """The models that the paper's tables do not have."""
-        ours = list(dict.fromkeys(each.spec for each in inputs.answerers()))
+        ours = list(dict.fromkeys(inputs.specs))
         other = [spec for spec in ours if not names_model(spec, self.models)]
         if not other or not self.models:
             return []
@@ -160,3 +163,13 @@ def names_model(spec: str, names: Sequence[str]) -> bool:
     """Whether a model's spec names one of these models, however it is punctuated."""
     plain = _NOT_LETTERS.sub("", spec.rpartition("#")[2].rpartition(":")[2].rpartition("/")[2].casefold())
     return any(plain == _NOT_LETTERS.sub("", name.casefold()) for name in names)
+
+
+def require_options(bench: Benchmark, why: str) -> None:
+    """Refuse a benchmark without options for a protocol that needs them."""
+    if not any(question.options for question in bench.questions):
+        raise UsageError(
+            f"no question of this benchmark has options, and {why}",
+            where=str(bench.path),
+            fix="import the released files with hoofbeat benchmark import, or build a benchmark with hoofbeat build",
+        )

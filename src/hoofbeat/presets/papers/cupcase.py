@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.errors import UsageError
-from hoofbeat.presets.preset import EMBEDDED_ENCODER, PaperInputs, Preset, ProtocolPlan, names_model
+from hoofbeat.presets.preset import EMBEDDED_ENCODER, PaperInputs, Preset, ProtocolPlan, names_model, require_options
 from hoofbeat.presets.protocol_steps import AnswerStep, JudgeStep
 from hoofbeat.reports.sections.protocol_section import PaperDifference
 
@@ -18,12 +17,7 @@ _ENCODER = "microsoft/deberta-xlarge-mnli"
 def _plan(inputs: PaperInputs) -> ProtocolPlan:
     """Letters and free text for every model, likelihoods for those that give them; BERTScore of the free text."""
     bench = inputs.bench()
-    if not any(question.options for question in bench.questions):
-        raise UsageError(
-            "no question of this benchmark has options, and CUPCase asks for one of four",
-            where=str(bench.path),
-            fix="import the released files with hoofbeat benchmark import, or build one with hoofbeat build cupcase",
-        )
+    require_options(bench, "CUPCase asks for one of four")
     scored, unscored = inputs.able("likelihoods")
     free = _asked("free", inputs, bench, inputs.models, ("free",))
     choices = [
