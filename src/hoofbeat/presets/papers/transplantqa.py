@@ -10,7 +10,7 @@ from hoofbeat.presets.preset import PaperInputs, Preset, ProtocolPlan
 from hoofbeat.presets.protocol_steps import AuditStep
 from hoofbeat.reports.sections.protocol_section import PaperDifference
 from hoofbeat.reports.tables import count_of
-from hoofbeat.retrieval.rankings.test_collection import index_corpus
+from hoofbeat.retrieval.corpus_index import index_corpus
 
 _HANDBOOKS = 102
 
