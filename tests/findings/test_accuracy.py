@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.accuracy import accuracies, comparable_pairs, differences, leaderboard
+from hoofbeat.findings.accuracy import accuracies, comparable_pairs, differences, leaderboard, pooled_people
 from hoofbeat.findings.intervals import tango
 from hoofbeat.findings.outcomes import Outcome, outcomes
 from hoofbeat.records import Answer, Failure, FailureKind, Judgment
@@ -316,15 +316,41 @@ def test_systems_that_never_differ_share_all_places() -> None:
     assert [(place.rank, place.rank_interval, place.tied) for place in nearly] == [(1, (1, 2), 0), (2, (1, 2), 0)]
 
 
-def test_only_shared_questions_decide() -> None:
+def test_each_two_are_compared_by_the_questions_they_share() -> None:
     rows = [*single("11", "a"), *single("1000", "b"), *sampled({"q0000": "11", "q0001": "10"}, "c")]
     board = {place.system[0]: place for place in leaderboard(rows)}
-    assert (board["a"].n, board["b"].left_out, board["a"].left_out) == (2, 2, 0)
-    assert (board["b"].share, board["b"].accuracy.accuracy) == (0.5, 0.25)
-    assert [board[name].rank for name in "acb"] == [1, 2, 3]
-    with pytest.raises(UsageError, match="every system"):
-        leaderboard([*single("1", "a"), *sampled({"elsewhere": "1"}, "b")])
+    assert {name: (place.rank, place.among, place.n) for name, place in board.items()} == {
+        "a": (1, 3, 2),
+        "c": (2, 3, 2),
+        "b": (1, 1, 4),  # nobody else was asked at least nine tenths of its questions
+    }
+    apart = leaderboard([*single("1", "a"), *sampled({"elsewhere": "1"}, "b")])
+    assert [(place.rank, place.among) for place in apart] == [(1, 1), (1, 1)]
     assert leaderboard([]) == []
+
+
+def test_a_physician_changes_no_models_place() -> None:
+    """A model of 65% and one of 35% that happens to be right on the ten questions that a physician was asked."""
+    models = [*single("0" * 10 + "1" * 65 + "0" * 25, "good"), *single("1" * 10 + "1" * 25 + "0" * 65, "weak")]
+    alone = leaderboard(models)
+    together = leaderboard([*models, *single("1111111110", "human:A"), *single("0000000000", "human:B")])
+    mine = {place.system[0]: place for place in together}
+    assert [(place.system[0], place.rank) for place in alone] == [("good", 1), ("weak", 2)]
+    for place in alone:
+        found = mine[place.system[0]]
+        assert (found.rank, found.rank_interval, found.among) == (place.rank, place.rank_interval, 2)
+    assert (mine["human:A"].rank, mine["human:A"].n, mine["human:A"].among) == (2, 10, 4)
+    assert mine["human:A"].rank_interval[0] == 1  # one question of ten does not tell it from the weak model
+    assert mine["human:A"].rank_interval[1] == 2
+    assert [place.system[0] for place in together if not place.system[0].startswith("human")] == ["good", "weak"]
+
+
+def test_people_are_pooled_question_by_question() -> None:
+    rows = [*single("1100", "human:A"), *single("10", "human:B"), *single("1111", "m")]
+    (found,) = accuracies(pooled_people(rows))
+    assert (found.model, found.planned, found.questions, found.correct) == ("human experts", 6, 4, 3)
+    (part,) = accuracies(pooled_people(rows, name="inside", only={("human:A", "q0000"), ("human:B", "q0001")}))
+    assert (part.model, part.planned, part.correct) == ("inside", 2, 1)
 
 
 @settings(deadline=None)

@@ -10,7 +10,7 @@ from statistics import mean, stdev
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.records import Answer, Failure, Question
+from hoofbeat.records import Answer, Failure, Question, TraceStep
 from hoofbeat.reports.report_build import build_report
 from hoofbeat.reports.report_writer import FORMATS
 from hoofbeat.reports.section import ReportOptions
@@ -394,7 +394,7 @@ def test_systems_that_share_no_question_have_no_place(asked: list[Question], tmp
     report = build(tmp_path / "report", scored.run(tmp_path / "run", asked, answers))
     rows = rows_of(report, "run-1-leaderboard")
     assert [(row["model"], row["place, 95%"]) for row in rows] == [("two", ""), ("one", "")]
-    assert "no question was put to all" in report.file("report.md").read_text("utf-8")
+    assert "no two of these systems were asked the same questions" in report.file("report.md").read_text("utf-8")
 
 
 def test_hostile_names_in_scores(asked: list[Question], tmp_path: Path) -> None:
@@ -437,3 +437,36 @@ def test_answers_that_read_their_own_source_are_counted(tmp_path: Path) -> None:
     assert [*counts, row["documents left out"]] == ["6", "2", "1", "1"]
     plain = build(tmp_path / "plain", scored.run(tmp_path / "closed", asked, closed))
     assert "Answers to doubt" not in headings(plain)
+
+
+def test_people_beside_models_are_pooled_and_change_no_place(asked: list[Question], tmp_path: Path) -> None:
+    models = scored.choices(asked, "good", "closed", pattern(40, right=30))
+    models += scored.choices(asked, "weak", "closed", pattern(40, right=12))
+    people = []
+    for person, first in (("human:A", 0), ("human:B", 5)):
+        for number, answer in enumerate(
+            scored.choices(asked[first : first + 10], person, "closed", pattern(10, right=6))
+        ):
+            why = "inside" if number < 5 else "outside"
+            people.append(replace(answer, trace=(TraceStep(stage="exam", what="answered", text=f"3.0 s, {why}"),)))
+    alone = build(tmp_path / "alone", scored.run(tmp_path / "models", asked, models))
+    both = build(tmp_path / "both", scored.run(tmp_path / "run", asked, [*models, *people]))
+    places = [{row["model"]: row["place, 95%"] for row in rows_of(each, "run-1-leaderboard")} for each in (alone, both)]
+    assert {name: places[1][name] for name in places[0]} == places[0] == {"good": "1", "weak": "2"}
+    board = {row["model"]: row for row in rows_of(both, "run-1-leaderboard")}
+    assert (board["human:A"]["placed among"], board["human:A"]["by questions"]) == ("3", "10")
+    assert (board["good"]["placed among"], board["good"]["by questions"]) == ("2", "40")
+    pooled = {row["who"]: row for row in rows_of(both, "run-1-experts")}
+    assert list(pooled) == [
+        "human experts",
+        "human experts, inside their specialty",
+        "human experts, outside their specialty",
+    ]
+    experts = pooled["human experts"]
+    assert (experts["people"], experts["questions"], experts["answers"]) == ("2", "15", "20")
+    assert float(experts["accuracy, 95%"]) == pytest.approx(0.6)
+    assert experts["models asked the same"] == "2"
+    beside = {(row["who"], row["model"]): row for row in rows_of(both, "run-1-experts-models")}
+    assert beside["human experts", "good"]["shared questions"] == "15"
+    assert float(beside["human experts", "good"]["model's accuracy, 95%"]) == 1.0
+    assert "Inside less outside their specialty" in both.file("report.md").read_text("utf-8")

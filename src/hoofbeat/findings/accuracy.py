@@ -10,7 +10,7 @@ two systems.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -30,6 +30,7 @@ from hoofbeat.findings.intervals import (
     cluster_of,
     cluster_sums,
     clustered_wilson,
+    drawn_again,
     holm,
     mcnemar_exact,
     mean_interval,
@@ -38,6 +39,7 @@ from hoofbeat.findings.intervals import (
     tango,
 )
 from hoofbeat.findings.outcomes import (
+    HUMAN,
     Outcome,
     Shares,
     SystemKey,
@@ -45,7 +47,7 @@ from hoofbeat.findings.outcomes import (
     per_question,
     sensitivity_range,
 )
-from hoofbeat.findings.systems import randomisation_test, rank_intervals
+from hoofbeat.findings.systems import randomisation_test
 
 
 class Accuracy(Struct, frozen=True, kw_only=True):
@@ -276,21 +278,27 @@ def _difference(a: SystemKey, b: SystemKey, resample: _Resampling) -> SystemDiff
 
 _SAME = 1e-12
 
+COVERED = 0.9
+"""A system is placed among those that were asked at least this share of its own questions."""
+
+EXPERTS = "human experts"
+"""The system that people's answers are pooled to."""
+
 
 class LeaderboardRow(Struct, frozen=True, kw_only=True):
     """One system's place (1 is best; equals share a place, and `tied` counts the others there) and its interval.
 
-    Places are by `share`, the mean over the `n` questions put to every system; `accuracy` is over everything that was
-    planned for this one, `left_out` of whose questions some other system was not asked.
+    It is placed among `among` systems (itself included): those that were asked at least nine tenths of its questions.
+    Each two are compared by the questions that they share; `n` is the smallest number of those. `accuracy` is over
+    everything that was planned for this system.
     """
 
     system: SystemKey
     accuracy: Accuracy
     rank: int
     rank_interval: tuple[int, int]
-    share: float
     n: int
-    left_out: int
+    among: int
     tied: int = 0
 
 
@@ -301,22 +309,18 @@ def leaderboard(
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> list[LeaderboardRow]:
-    """Systems, best first, equals by name. Only questions put to every system decide the places.
+    """Systems, best first, equals by accuracy and name; each two are compared by the questions that they share.
 
-    The place's interval: the same questions (clusters) are drawn again for all systems, and ranked anew each time;
-    systems that come out equal share all the places that they take up together.
+    A system that was asked few questions (a physician beside models) has a place among those that were asked the same,
+    and counts in nobody else's place. The place's interval: the same questions (clusters) are drawn again for all
+    systems, and ranked anew each time. Systems that come out equal share all the places that they take up together, and
+    so do two that fewer than ten questions tell apart, unless Tango's interval of their difference leaves 0 out.
     """
     systems = by_system(results)
     if not systems:
         return []
     shares = {system: per_question(rows) for system, rows in sorted(systems.items())}
-    common = sorted(set.intersection(*(set(share.questions) for share in shares.values())))
-    if not common:
-        raise UsageError("no question was put to every system", fix="rank the systems of one benchmark")
-    matrix = np.stack([share.low[np.searchsorted(np.array(share.questions), common)] for share in shares.values()])
-    labels = [cluster_of(question, clusters) for question in common]
-    places = rank_intervals(matrix, labels, samples, seed)
-    means = matrix.mean(axis=1)
+    placed = _places(list(shares.values()), clusters, samples, seed)
     scores = accuracies(
         (row for rows in systems.values() for row in rows), clusters=clusters, samples=samples, seed=seed
     )
@@ -324,16 +328,103 @@ def leaderboard(
         LeaderboardRow(
             system=system,
             accuracy=score,
-            rank=1 + int((means > mean + _SAME).sum()),
-            rank_interval=place,
-            share=float(mean),
-            n=len(common),
-            left_out=len(shares[system].questions) - len(common),
-            tied=int((np.abs(means - mean) <= _SAME).sum()) - 1,
+            rank=place.rank,
+            rank_interval=place.interval,
+            n=place.n,
+            among=place.among,
+            tied=place.tied,
         )
-        for system, score, mean, place in zip(shares, scores, means, places, strict=True)
+        for system, score, place in zip(shares, scores, placed, strict=True)
     ]
-    return sorted(table, key=lambda row: (row.rank, row.system))
+    return sorted(table, key=lambda row: (row.rank, -row.accuracy.accuracy, row.system))
+
+
+class _Place(Struct, frozen=True, kw_only=True):
+    """Where one system is among the systems that were asked its questions."""
+
+    rank: int
+    interval: tuple[int, int]
+    n: int
+    among: int
+    tied: int
+
+
+def _places(shares: Sequence[Shares], clusters: Mapping[str, str] | None, samples: int, seed: int) -> list[_Place]:
+    questions = sorted({question for share in shares for question in share.questions})
+    values = np.full((len(questions), len(shares)), np.nan)
+    for column, share in enumerate(shares):
+        values[np.searchsorted(np.array(questions), np.array(share.questions)), column] = share.low
+    numbers: dict[str, int] = {}
+    groups = np.array([numbers.setdefault(cluster_of(each, clusters), len(numbers)) for each in questions])
+    best: NDArray[np.int64] = np.empty((samples, len(shares)), np.int64)
+    worst: NDArray[np.int64] = np.empty((samples, len(shares)), np.int64)
+    pairs = [_Opponents.of(values, groups, column) for column in range(len(shares))]
+    done = 0
+    for drawn in drawn_again(len(numbers), samples, seed):
+        size = len(drawn)
+        flat = (drawn + len(numbers) * np.arange(size)[:, None]).ravel()
+        times = np.bincount(flat, minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
+        for column, mine in enumerate(pairs):
+            ahead = times @ mine.sums  # by how much this system is ahead of each other one, in every resample
+            best[done : done + size, column] = 1 + ((ahead < -_SAME) & mine.settled).sum(axis=1)
+            worst[done : done + size, column] = 1 + ((ahead <= _SAME) | ~mine.settled).sum(axis=1)
+        done += size
+    lows = np.quantile(best, 0.5 - LEVEL / 2, axis=0, method="lower")
+    highs = np.quantile(worst, 0.5 + LEVEL / 2, axis=0, method="higher")
+    return [mine.place(int(low), int(high)) for mine, low, high in zip(pairs, lows, highs, strict=True)]
+
+
+class _Opponents(Struct, frozen=True, kw_only=True):
+    """The systems that one system is placed among: by cluster (row) and system, by how much it is ahead of each.
+
+    `settled` are those that enough questions tell apart from it, or Tango's interval does.
+    """
+
+    sums: NDArray[np.float64]
+    settled: NDArray[np.bool_]
+    n: int
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], groups: NDArray[np.int64], column: int) -> _Opponents:
+        """The opponents of the system in one column; `values` are by question (row) and system."""
+        asked = ~np.isnan(values)
+        shared = asked & asked[:, [column]]
+        counts = shared.sum(axis=0)
+        chosen = np.flatnonzero(counts >= COVERED * counts[column])
+        chosen = chosen[chosen != column]
+        ahead = np.where(shared[:, chosen], values[:, [column]] - values[:, chosen], 0.0)
+        sums = np.zeros((int(groups.max()) + 1, len(chosen)))
+        np.add.at(sums, groups, ahead)
+        settled = np.ones(len(chosen), bool)
+        for place, other in enumerate(chosen):
+            if np.count_nonzero(np.abs(sums[:, place]) > _SAME) < FEW:
+                units = len(set(groups[shared[:, other]].tolist()))
+                scale = units / int(counts[other])
+                gain, loss = (float((sign * ahead[:, place]).clip(min=0).sum()) * scale for sign in (1, -1))
+                found = tango(gain, loss, units)
+                settled[place] = found.low > 0 or found.high < 0
+        return cls(sums=sums, settled=settled, n=int(min(counts[chosen], default=counts[column])))
+
+    def place(self, low: int, high: int) -> _Place:
+        """The place by what was seen, with the bounds that resampling gives."""
+        totals = self.sums.sum(axis=0)
+        rank, tied = 1 + int((totals < -_SAME).sum()), int((np.abs(totals) <= _SAME).sum())
+        return _Place(rank=rank, interval=(min(low, rank), max(high, rank)), n=self.n, among=len(totals) + 1, tied=tied)
+
+
+def pooled_people(
+    results: Iterable[Outcome], *, name: str = EXPERTS, only: Collection[tuple[str, str]] | None = None
+) -> list[Outcome]:
+    """People's answers as those of one system, whose samples of a question are the people who were asked it.
+
+    `only` picks answers by person and question, such as those inside the person's specialty.
+    """
+    people: dict[str, int] = {}
+    return [
+        replace(row, model=name, sample=people.setdefault(row.model, len(people)))
+        for row in results
+        if row.model.startswith(HUMAN) and (only is None or (row.model, row.question) in only)
+    ]
 
 
 CHANGES = (

@@ -38,6 +38,7 @@ from hoofbeat.reports.sections.scores.facet_scores import (
 )
 from hoofbeat.reports.sections.scores.judge_agreement import judges_section
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, differing, gather, is_closed
+from hoofbeat.reports.sections.scores.people_scores import people_section
 from hoofbeat.reports.sections.scores.score_curves import (
     cumulative_section,
     measured_section,
@@ -48,7 +49,7 @@ from hoofbeat.reports.tables import count_of, written
 
 __all__ = ["SECTION", "scores_chapters"]
 
-_STEPS = 15
+_STEPS = 16
 _SELF = "The judge is the model that answered; a model tends to agree with itself."
 
 
@@ -94,6 +95,7 @@ def _sections(
     whole = group.whole
     return [
         (True, partial(grid_section, whole, table)),
+        (True, partial(people_section, whole)),
         (True, partial(pairs_section, whole)),
         (True, partial(facets_section, whole)),
         (True, partial(rare_section, whole)),

@@ -10,15 +10,14 @@ from functools import partial
 
 from msgspec import Struct
 
-from hoofbeat.findings.accuracy import Accuracy, accuracies, leaderboard
+from hoofbeat.findings.accuracy import Accuracy, LeaderboardRow, leaderboard
 from hoofbeat.findings.agreement import Annotators
 from hoofbeat.findings.intervals import CLUSTERED
-from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import interval_bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, base_condition, is_closed
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, triple
 from hoofbeat.text import some_of
 
 _NAMED = 6
@@ -113,20 +112,6 @@ _BARS = 30
 _FEW = 12
 
 
-class _Row(Struct, frozen=True):
-    """A system with its accuracy, and its place among the systems of the `n` questions put to all, if there are any."""
-
-    accuracy: Accuracy
-    rank: int | None
-    interval: tuple[int, int] | None
-    n: int
-    tied: int = 0
-
-    @property
-    def system(self) -> SystemKey:
-        return self.accuracy.model, self.accuracy.condition
-
-
 def leaderboard_section(group: OutcomeSet) -> tuple[ScoreBlocks, list[Accuracy]]:
     """A leaderboard for each protocol with what went wrong; and all accuracies, for the sections that follow."""
     blocks: list[Block] = []
@@ -136,7 +121,7 @@ def leaderboard_section(group: OutcomeSet) -> tuple[ScoreBlocks, list[Accuracy]]
         protocol = part.tallies[part.order[0]].protocol or "free text"
         name = f"{group.prefix}-leaderboard" + (f"-{number}" if number > 1 else "")
         title = "Leaderboard" if len(split) == 1 else f"Leaderboard, {protocol}"
-        places = _placed(part)
+        places = leaderboard(part.outcomes, clusters=part.clusters)
         scores = [place.accuracy for place in places]
         table += scores
         blocks.append(Heading(title, name, 3))
@@ -163,23 +148,11 @@ def leaderboard_section(group: OutcomeSet) -> tuple[ScoreBlocks, list[Accuracy]]
     return ScoreBlocks(blocks=tuple(blocks), ours=ours), table
 
 
-def _placed(group: OutcomeSet) -> list[_Row]:
-    """Systems, best first; where no question was put to all of them, by accuracy and without a place."""
-    asked: dict[SystemKey, set[str]] = {}
-    for row in group.outcomes:
-        asked.setdefault((row.model, row.condition), set()).add(row.question)
-    if set.intersection(*asked.values()):
-        found = leaderboard(group.outcomes, clusters=group.clusters)
-        return [_Row(place.accuracy, place.rank, place.rank_interval, place.n, place.tied) for place in found]
-    table = accuracies(group.outcomes, clusters=group.clusters)
-    return [_Row(row, None, None, 0) for row in sorted(table, key=lambda row: -row.accuracy)]
-
-
 def _images(group: OutcomeSet, row: Accuracy) -> bool:
     return base_condition(row.condition, group.tallies[row.model, row.condition].protocol) == "images"
 
 
-def _chart(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> Block:
+def _chart(group: OutcomeSet, places: Sequence[LeaderboardRow], name: str, title: str) -> Block:
     shown = places[:_BARS]
     bars = [
         interval_bar(group.name(place.system), place.accuracy.accuracy, place.accuracy.bootstrap) for place in shown
@@ -194,9 +167,12 @@ def _chart(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> 
     return figure(name, caption, partial(interval_bars, bars, title=title, limits=(0, 1)))
 
 
-def _table(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> Table:
+def _table(group: OutcomeSet, places: Sequence[LeaderboardRow], name: str, title: str) -> Table:
+    uneven = is_uneven(places)
     columns = (
-        *columns_of("place, 95%:count | tied with:count | model | condition | accuracy, 95% bootstrap:share"),
+        *columns_of("place, 95%:count | tied with:count"),
+        *(columns_of("placed among:count | by questions:count") if uneven else ()),
+        *columns_of("model | condition | accuracy, 95% bootstrap:share"),
         UNSCORED,
         *columns_of("sensitivity:share | 95% Wilson:share | right:count | planned:count | questions:count"),
     )
@@ -205,8 +181,9 @@ def _table(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> 
         row = place.accuracy
         rows.append(
             (
-                (place.rank, *place.interval) if place.rank is not None and place.interval else None,
-                place.tied if place.rank is not None else None,
+                place_cell(place, len(places)),
+                place.tied if place_cell(place, len(places)) else None,
+                *((place.among, place.n) if uneven else ()),
                 row.model,
                 row.condition,
                 triple(row.accuracy, row.bootstrap),
@@ -229,12 +206,26 @@ def _table(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> 
     )
 
 
-def _ranked(places: Sequence[_Row]) -> str:
-    if not places[0].n:
-        return "There is no place, because no question was put to all of these systems."
-    of = f" over the {count_of(places[0].n, 'question')} put to all of them"
-    shared = of if any(place.accuracy.questions > place.n for place in places) else ""
-    words = f"Systems are placed by the share right{shared}; the interval comes from drawing the same questions again."
+def place_cell(place: LeaderboardRow, systems: int) -> Cell:
+    """The place with its interval; none where no other system was asked the same questions."""
+    return (place.rank, *place.rank_interval) if place.among > 1 or systems == 1 else None
+
+
+def is_uneven(places: Sequence[LeaderboardRow]) -> bool:
+    """Whether some systems were asked other questions than the rest."""
+    return any(place.among < len(places) or place.n < place.accuracy.questions for place in places)
+
+
+def _ranked(places: Sequence[LeaderboardRow]) -> str:
+    if all(place_cell(place, len(places)) is None for place in places):
+        return "There is no place, because no two of these systems were asked the same questions."
+    words = "Systems are placed by the share right; the interval comes from drawing the same questions again."
+    if is_uneven(places):
+        words = (
+            "Not all systems were asked the same questions. Each is placed among the systems that were asked at least "
+            "nine tenths of its own questions, and each two are compared by the questions that they share. So a system "
+            "with few questions changes nobody else's place. The interval comes from drawing the questions again."
+        )
     tied = any(place.tied for place in places)
     return f"{words} Tied systems share a place and all the places they take up together." if tied else words
 
