@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.models import ChatRequest
+from hoofbeat.models import ChatRequest, Model
 from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
 from hoofbeat.recipes.cases.shown_sentences import with_shown
 from hoofbeat.recipes.context import RecipeContext
@@ -20,11 +20,12 @@ from hoofbeat.recipes.recipe_items import RecipeItem, RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.recipes.steps import RecipeStep
 from hoofbeat.records import Document, Section
-from hoofbeat.store import Artefact
+from hoofbeat.store import Artefact, Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.window import ContextWindow
 from tests.recipes.case_answers import material
 from tests.recipes.papers.ogcare_case import CONTEXT, REPORT, says
-from tests.recipes.support import Script, build, passing_trial
+from tests.recipes.support import Script, a_corpus, build, passing_trial
 
 # An invented case with the faults that judges found in real ones.
 _CASE = (
@@ -313,10 +314,44 @@ _NEW = {
 }
 
 
-def test_a_second_right_option_that_the_review_leaves_is_rejected(tmp_path: Path) -> None:
-    trials = _doubting({"also_right": "yes", "reason": "it fits"}, times=2)
-    artefact = _built(tmp_path, Editor({**SIGN, **NOTHING}, trials=trials))
-    assert _reason(artefact) == ("trials", "a wrong option is also right")
+@pytest.mark.parametrize("spare", [[], ["Rupture of the bladder"]])
+def test_a_second_right_option_that_the_review_leaves_is_replaced_or_rejected(tmp_path: Path, spare: list[str]) -> None:
+    trials = _doubting({"also_right": "yes", "reason": "it fits"})
+    begun = msgspec.structs.replace(
+        RECIPE, begin=lambda context: [item.put(spare=spare) for item in _finished(context)]
+    )
+    script = {"model": Script(lambda _name, _request: None, trials=Editor({**SIGN, **NOTHING}, trials=trials))}
+    artefact = build(tmp_path, begun, [_document()], cupcase.CupcaseSettings(), script)
+    if spare:
+        assert "Rupture of the bladder" in Benchmark(artefact).questions[0].options
+    else:
+        assert _reason(artefact) == ("replace options", "too few distractors that exclude the diagnosis")
+
+
+@pytest.mark.parametrize("window", [4096, 7300])
+def test_a_small_window_cuts_the_report_or_leaves_the_review_out(tmp_path: Path, window: int) -> None:
+    """Sources count as the prompt showed them; what can't be reviewed goes on and says so."""
+    editor = _editor()
+    script = Script(lambda _name, _request: None, trials=editor)
+    corpus, settings = a_corpus(tmp_path, [_long_document()]), cupcase.CupcaseSettings()
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        size = ContextWindow(tokens=window, source="known")
+        model = Model(spec="scripted", backend=script, ledger=ledger, window=size)
+        context = RecipeContext(corpus, settings, models={"model": model})
+        (outcome,) = _last_steps(settings)[0].run(_finished(context), context)
+    assert isinstance(outcome, RecipeItem)
+    if window == 4096:
+        assert not editor.requests
+        assert any("not reviewed" in flag for flag in outcome["flags"])
+    else:
+        assert "The rest does not fit" in material(editor.requests[0])["case report, numbered sentences"]
+
+
+def _long_document() -> Document:
+    document = _document()
+    text = document.text + " Chest compressions injure ribs more often than the liver." * 400
+    last = msgspec.structs.replace(document.sections[-1], end=len(text))
+    return msgspec.structs.replace(document, text=text, sections=(document.sections[0], last))
 
 
 # Questions without options

@@ -194,15 +194,16 @@ def choice_trials(
 ) -> list[RecipeStep]:
     """The trials of questions with options, those that the settings leave on.
 
-    `review` is a step that may edit what the trials doubt. Without it, where the comparing call finds an option that is
-    also right, `replace` may put others in its place. What is new is tried as well, once. Where it is no better, the
-    question is rejected.
+    `review` is a step that may edit what the trials doubt. Where the comparing call finds an option that is also right
+    and the review leaves it, `replace` may put others in its place. What is new is tried as well, once. Where it is no
+    better, the question is rejected.
     """
     steps = together(*_choice_steps(s, show, ""))
-    if review is not None and steps:
-        steps += [review, *together(*_choice_steps(s, show, ", again"))]
-    elif replace is not None and s.compare_options:
-        steps += [_replacing("replace options", replace), *together(*_choice_steps(s, show, ", again"))]
+    change = [review] if review is not None and steps else []
+    if replace is not None and s.compare_options:
+        change.append(_replacing("replace options", replace))
+    if change:
+        steps += [*change, *together(*_choice_steps(s, show, ", again"))]
     return [*steps, account_for_trials("trials", show)] if steps else []
 
 

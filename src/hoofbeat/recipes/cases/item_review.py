@@ -146,17 +146,8 @@ def with_edits(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
 
 def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: bool) -> RecipeStep:
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
-        exam = editor.show(item)
-        lines = "\n".join(f"{n}. {_line(exam.case[a:b])}" for n, (a, b) in _sentences(exam.case))
-        beside = {
-            "case": lines,
-            "question": exam.question,
-            "options": _lettered(exam),
-            "answer": exam.answer,
-            "remarks": _remarks(item, exam) or "(none)",
-        }
-        _, report = _report(item, context, sum(map(size, beside.values())))
-        return {"report": report, "asks": editor.asks, **beside}
+        shown = _item_lines(item, editor.show(item))
+        return {"report": _report(item, context, shown)[1], "asks": editor.asks, **shown}
 
     def schema(item: RecipeItem) -> Schema:
         contract: Any = load_prompt(PROMPT).schema
@@ -173,10 +164,9 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
 
     def parts(item: RecipeItem, context: RecipeContext) -> tuple[None, ...]:
         """None where the window does not even hold the item: it goes on, flagged."""
-        exam = editor.show(item)
-        beside = (exam.case, exam.question, _lettered(exam), exam.answer, _remarks(item, exam))
+        shown = _item_lines(item, editor.show(item))
         try:
-            context.room(load_prompt(PROMPT), beside=sum(map(size, beside)) + _BESIDE)
+            context.room(load_prompt(PROMPT), beside=_size(shown))
         except UsageError:
             return ()
         return (None,)
@@ -186,9 +176,8 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
             return item.put(flags=list(dict.fromkeys((*item.get("flags", ()), _NO_ROOM))))
         if replies[0].failure is not None:
             return replies[0].failure
-        value, exam = replies[0].value or {}, editor.show(item)
-        beside = (exam.case, exam.question, _lettered(exam), exam.answer, _remarks(item, exam))
-        spans, _ = _report(item, context, sum(map(size, beside)))
+        value = replies[0].value or {}
+        spans, _ = _report(item, context, _item_lines(item, editor.show(item)))
         review = _Review(item, value, editor, context, spans, name)
         review.read()
         outcome = review.outcome(last=last, after_trials=after_trials)
@@ -214,8 +203,20 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
     )
 
 
-def _sentences(text: str) -> list[tuple[int, tuple[int, int]]]:
-    return list(enumerate(sentence_spans(text), 1))
+def _item_lines(item: RecipeItem, exam: TriedQuestion) -> dict[str, str]:
+    """The item as the prompt shows it; what is left of the window is for the report."""
+    places = enumerate(sentence_spans(exam.case), 1)
+    return {
+        "case": "\n".join(f"{number}. {_line(exam.case[start:end])}" for number, (start, end) in places),
+        "question": exam.question,
+        "options": _lettered(exam),
+        "answer": exam.answer,
+        "remarks": _remarks(item, exam) or "(none)",
+    }
+
+
+def _size(shown: Mapping[str, str]) -> int:
+    return sum(map(size, shown.values())) + _BESIDE
 
 
 def _lettered(exam: TriedQuestion) -> str:
@@ -242,7 +243,7 @@ def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
     return "\n".join(f"- {each}" for each in told)
 
 
-def _report(item: RecipeItem, context: RecipeContext, beside: int) -> tuple[list[Span], str]:
+def _report(item: RecipeItem, context: RecipeContext, beside: Mapping[str, str]) -> tuple[list[Span], str]:
     """The sentences of the report and the numbered lines that show them, under their headings, with legends."""
     document = context.document(item.documents[0])
     places: list[tuple[str, Span]] = []
@@ -259,7 +260,7 @@ def _report(item: RecipeItem, context: RecipeContext, beside: int) -> tuple[list
         lines.append(f"{number}. {_line(span.quote)}")
     spans = [span for _, span in places]
     whole = "\n".join(lines)
-    shown = context.fit(whole, load_prompt(PROMPT), beside=beside + _BESIDE)
+    shown = context.fit(whole, load_prompt(PROMPT), beside=_size(beside))
     if shown == whole:
         return spans, shown
     shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
