@@ -23,6 +23,8 @@ HEAD = '+++\npurpose = "p"\nvariables = ["x"]\n+++\n'
 VALUES: dict[str, Any] = {
     "asks": "step",
     "passages": [{"text": "A passage.", "heading": "Case 1"}, {"text": "Another.", "heading": "Case 2"}],
+    "examples": [{"question": "A question?", "passage": "An example."}],
+    "think": True,
     "labels": [{"name": "Consistent", "definition": "the same"}],
 }
 

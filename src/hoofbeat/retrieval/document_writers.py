@@ -19,15 +19,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from hoofbeat.models import CallResult, Model, Reply
-from hoofbeat.prompts import load_prompt, material
+from hoofbeat.prompts import Prompt, load_prompt, material
 from hoofbeat.records import Failure, TraceStep
 from hoofbeat.retrieval.line import CostBound, Stage, StageOption
+from hoofbeat.retrieval.query_tasks import DEFAULT_TASK, query_task, split_table
 from hoofbeat.retrieval.stage_roles import QueryWriter, SearchQuery, StageTools
 from hoofbeat.window import DEFAULT_WINDOW, room_for
 
@@ -37,6 +38,7 @@ FusedQuery = tuple[str, tuple[str, ...]]
 PASSAGE_TOKENS = 600
 """About the most tokens of a passage that a prompt shows, for estimates."""
 
+_TASK = "query-task"
 _VARIED = 0.7
 _PROMPT_TOKENS = 500
 _END_OF_TRACE = re.compile(
@@ -51,6 +53,9 @@ def generation_options(tokens: int, *more: StageOption) -> tuple[StageOption, ..
     return (
         StageOption("n", 1, "how many documents are written", min_=1, max_=64),
         *more,
+        StageOption(
+            "task", DEFAULT_TASK, "what is written: answer, case, diagnosis … or FILE.toml#NAME", check=query_task
+        ),
         StageOption("model", "", "the language model; the command's where none is named"),
         StageOption("tokens", tokens, "the maximum length of a document", min_=16, max_=65536),
         StageOption("temperature", 0.0, "how varied documents are", min_=0, max_=2),
@@ -102,18 +107,28 @@ class _Written(NamedTuple):
 class DocumentWriter(QueryWriter):
     """What the methods share: draw n documents for every query, then fuse them with it.
 
-    The prompt has the name of the stage.
+    The prompt has the name of the stage; where a task is named, what is written is the task's (`query_tasks.toml`).
     """
 
     options = generation_options(512)
+    thinks: ClassVar[bool] = False
+    """Whether the model thinks before it writes."""
 
     def models(self) -> tuple[str, ...]:
         """The model that writes."""
         return (self.word("model"),)
 
     def prompts(self) -> dict[str, str]:
-        """The prompt that has the name of the stage."""
-        return {self.name: load_prompt(self.name).label}
+        """The prompt, and the task that fills it where one is named."""
+        task = query_task(self.word("task"))
+        if task is None:
+            return {self.name: load_prompt(self.name).label}
+        return {_TASK: load_prompt(_TASK).label, f"task {self.word('task')}": task.fingerprint}
+
+    def folders(self) -> tuple[str, ...]:
+        """The file of the task, where it is the user's."""
+        path, _ = split_table(self.word("task"))
+        return (str(path),) if path else ()
 
     def cost(self) -> CostBound:
         """A call for each document."""
@@ -152,8 +167,9 @@ class DocumentWriter(QueryWriter):
         return final_text(reply)
 
     async def _draw(self, model: Model, settings: GenerationSettings, draft: PromptDraft, sample: int) -> _Written:
-        request = load_prompt(self.name).request(
-            draft.values,
+        prompt, values = self._filled(draft.values)
+        request = prompt.request(
+            values,
             max_tokens=settings.tokens,
             temperature=settings.temperature,
             seed=settings.seed if settings.temperature else None,
@@ -163,6 +179,15 @@ class DocumentWriter(QueryWriter):
         if isinstance(outcome, Failure):
             return _Written("", None, outcome)
         return self._written(outcome, str(draft.values["question"]))
+
+    def _filled(self, values: dict[str, object]) -> tuple[Prompt, dict[str, object]]:
+        """The stage's own prompt; or that of tasks, with the same passages and as many of the task's examples."""
+        task = query_task(self.word("task"))
+        if task is None:
+            return load_prompt(self.name), values
+        shots = int(str(values.get("shots", 0)))
+        more = {"passages": values.get("passages", ()), "examples": task.examples[:shots], "think": self.thinks}
+        return load_prompt(_TASK), {"question": values["question"], "write": task.write, **more}
 
     def _written(self, outcome: CallResult, question: str) -> _Written:
         text, reasoning = self.read(outcome.reply)

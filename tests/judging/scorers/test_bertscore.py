@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.scorers.bertscore import (
-    Baseline,
+    BertScoreBaseline,
     BertScorer,
     match_tokens,
     reference_layers,
@@ -197,7 +197,7 @@ def test_as_the_reference_implementation(layered: str, layer: str, idf: bool) ->
 def test_rescaling_by_a_baseline(layered: str, tmp_path: Path) -> None:
     path = tmp_path / "layered.tsv"
     path.write_text("LAYER,P,R,F\n0,0.1,0.1,0.1\n1,0.2,0.2,0.2\n2,0.3,0.4,0.35\n3,0.5,0.5,0.5\n")
-    baseline = Baseline.read(path)
+    baseline = BertScoreBaseline.read(path)
     for layer, base in (("2", (0.3, 0.4, 0.35)), ("last", (0.5, 0.5, 0.5))):
         scorer = BertScorer(load_encoder(layered), layer=layer, baseline=baseline)
         plain = reference_scores(3 if layer == "last" else 2, PAIRS, idf=False)
@@ -207,9 +207,9 @@ def test_rescaling_by_a_baseline(layered: str, tmp_path: Path) -> None:
         assert "rescaled by layered.tsv@" in scorer.name
     path.write_text("layer\tp\n")
     with pytest.raises(InputError, match="baseline can't be read"):
-        Baseline.read(path)
+        BertScoreBaseline.read(path)
     with pytest.raises(InputError, match="has no layer 2"):
-        BertScorer(load_encoder(layered), layer="2", baseline=Baseline("short", {}))
+        BertScorer(load_encoder(layered), layer="2", baseline=BertScoreBaseline("short", {}))
 
 
 def test_the_layer_is_the_reference_implementations_choice(tmp_path: Path) -> None:

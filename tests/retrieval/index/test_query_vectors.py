@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.index.query_vectors import NO_INSTRUCTIONS, instructions
+from hoofbeat.retrieval.index.query_vectors import NO_INSTRUCTIONS, Instructions, instructions
+from hoofbeat.retrieval.line import stages
+from hoofbeat.retrieval.retriever import Retriever
+from tests.retrieval.support import HashedWords, passages
 
 R2MED = [
     "biology",
@@ -36,3 +41,19 @@ def test_an_unknown_set_is_a_usage_error() -> None:
         instructions("trec")
     assert caught.value.fix is not None
     assert "none, biology, " in caught.value.fix
+
+
+def test_prefixes_of_encoders_and_a_file_of_ones_own(tmp_path: Path) -> None:
+    assert instructions("e5") == Instructions(query="query: ", document="passage: ")
+    own = tmp_path / "own.toml"
+    own.write_text('frame = "Represent {task}: "\n[tasks]\nward = "a note of the ward"\n', encoding="utf-8")
+    assert instructions(f"{own}#ward") == Instructions(query="Represent a note of the ward: ")
+    with pytest.raises(UsageError, match="no instructions"):
+        instructions(f"{own}#clinic")
+    retriever = Retriever.over(
+        passages("fever", "cough"), f"dense[instruct={own}#ward]", encoder=lambda _: HashedWords()
+    )
+    retriever.search([("q", "fever")], 1)
+    told = retriever.describe()["instructions"]
+    assert told == {f"{own}#ward": {"query": "Represent a note of the ward: ", "document": ""}}
+    assert next(stages(retriever.tree)).folders() == (str(own),)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Reply, load_model
 from hoofbeat.prompts import load_prompt, material
 from hoofbeat.records import Failure
@@ -204,6 +204,56 @@ def test_query2doc_shows_so_many_examples(ledger: Ledger, shots: int) -> None:
         a_writer(f"query2doc[shots={shots}]").write([a_query(ASKED)], LibraryTools(a_model(server.spec(), ledger)))
     system = server.seen[0].body["messages"][0]["content"]
     assert system.count("\nQuestion: ") == system.count("\nPassage: ") == shots
+
+
+OWN_TASKS = """
+[tasks.letter]
+write = "the letter that the family doctor wrote."
+[[tasks.letter.examples]]
+question = "What did she say?"
+passage = "Dear colleague, she says nothing."
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "absent"),
+    [
+        ("hyde[task=case]", ["the report of another patient", "Nothing but the text"], ["Example 1", "`Answer:`"]),
+        ("query2doc[task=case]", ["the report of another patient", "Example 2", "florist"], ["Example 3"]),
+        ("query2doc[task=FILE#letter,shots=1]", ["the family doctor wrote", "Dear colleague"], ["Example 2"]),
+        ("reason[task=case]", ["the report of another patient", "`Answer:`"], ["Nothing but the text"]),
+        ("lamer[task=case]", ["the report of another patient", "A first search"], ["Example 1"]),
+    ],
+)
+def test_a_task_says_what_is_written(
+    ledger: Ledger, tmp_path: Path, line: str, words: list[str], absent: list[str]
+) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(OWN_TASKS, encoding="utf-8")
+    writer = a_writer(line.replace("FILE", str(own)))
+    with FaultServer() as server:
+        tools = LibraryTools(a_model(server.spec(), ledger))
+        writer.prepare()
+        writer.write([a_query("red mite")], tools)
+    system = server.seen[0].body["messages"][0]["content"]
+    assert [word for word in words if word not in system] == []
+    assert [word for word in absent if word in system] == []
+    assert set(writer.prompts()) == {"query-task", f"task {writer.word('task')}"}
+    assert writer.folders() == ((str(own),) if "FILE" in line else ())
+
+
+def test_a_task_that_is_not_there_or_has_too_few_examples_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no task 'cases'"):
+        parse("hyde[task=cases] > bm25")
+    own = tmp_path / "own.toml"
+    own.write_text(OWN_TASKS, encoding="utf-8")
+    with pytest.raises(UsageError, match="no task"):
+        parse(f"hyde[task={own}#other] > bm25")
+    with pytest.raises(UsageError, match="has 1 examples, and 2 are to be shown"):
+        a_writer(f"query2doc[task={own}#letter]").prepare()
+    own.write_text("[tasks.letter]\nwords = 1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="can't be read"):
+        parse(f"hyde[task={own}#letter] > bm25")
 
 
 def test_lamer_shows_what_its_first_search_found(ledger: Ledger) -> None:

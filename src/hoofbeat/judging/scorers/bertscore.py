@@ -77,14 +77,14 @@ class BertScore(Struct, frozen=True, kw_only=True):
     f1: float
 
 
-class Baseline(NamedTuple):
+class BertScoreBaseline(NamedTuple):
     """What unrelated texts score at each layer, by the reference implementation's files (LAYER, P, R, F)."""
 
     name: str
     values: dict[int, BertScore]
 
     @classmethod
-    def read(cls, path: Path) -> Baseline:
+    def read(cls, path: Path) -> BertScoreBaseline:
         """Read `rescale_baseline/en/MODEL.tsv` of `bert_score`, which despite its name is separated by commas."""
         try:
             with path.open(encoding="utf-8", newline="") as stream:
@@ -179,7 +179,7 @@ class BertScorer:
         references: Iterable[str] | None = None,
         *,
         layer: str = AUTO,
-        baseline: Baseline | None = None,
+        baseline: BertScoreBaseline | None = None,
     ) -> None:
         if not isinstance(encoder, TokenEncoder):
             raise UsageError(
@@ -261,7 +261,7 @@ class _BertScore(Scorer, frozen=True, kw_only=True):
     def prepare(self, context: ScoringContext) -> ScoreAnswers:
         """Scores with the encoder, with the gold answers as references where words are weighted."""
         golds = [each.answer for each in context.questions.values() if each.answer.strip()]
-        baseline = Baseline.read(context.baseline) if context.baseline else None
+        baseline = BertScoreBaseline.read(context.baseline) if context.baseline else None
         scorer = BertScorer(context.encoder(), golds if context.idf else None, layer=context.layer, baseline=baseline)
         return lambda answers: score_bertscore(scorer, context.questions, answers)
 

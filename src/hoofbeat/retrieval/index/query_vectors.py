@@ -1,8 +1,8 @@
 """What dense rankers search by: one vector for each query, whoever wrote its texts, and instructions by dataset.
 
 Instructions are put in front of queries for encoders that were trained to follow one. The wordings are data
-(`instructions.toml`). An encoder that was not trained with instructions reads them as text like any other, so they are
-never used unasked.
+(`instructions.toml`); a file of the user's has the same form. An encoder that was not trained with instructions reads
+them as text like any other, so they are never used unasked.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.encoder_base import NO_INSTRUCTIONS, Instructions
+from hoofbeat.retrieval.query_tasks import read_table, split_table
 
 __all__ = ["NO_INSTRUCTIONS", "Encode", "Instructions", "Vectors", "instructions", "mean_vectors"]
 
@@ -65,27 +66,31 @@ _NONE = "none"
 
 
 class _File(Struct, forbid_unknown_fields=True):
-    """`task` goes into `frame`; `document`, where a set has one, stands in front of documents as it is."""
+    """A set's task goes into `frame`; `queries` and `documents` are prefixes as they are."""
 
-    frame: str
-    tasks: dict[str, str]
+    frame: str = "{task}"
+    tasks: dict[str, str] = {}
+    queries: dict[str, str] = {}
     documents: dict[str, str] = {}
+
+    def instructions(self) -> dict[str, Instructions]:
+        """The instructions of every set."""
+        queries = {name: self.frame.replace("{task}", task) for name, task in self.tasks.items()} | self.queries
+        names = dict.fromkeys((*queries, *self.documents))
+        return {name: Instructions(queries.get(name, ""), self.documents.get(name, "")) for name in names}
 
 
 def instructions(name: str) -> Instructions:
-    """The instructions of that name; `none` puts nothing in front but an encoder's own prompts."""
-    known = _known()
-    if name not in known:
-        raise UsageError(f"there are no instructions {name!r}", fix=f"choose one of: {', '.join(known)}")
-    return known[name]
+    """The instructions of that name, or `FILE.toml#NAME`; `none` puts nothing in front but an encoder's own prompts."""
+    path, entry = split_table(name)
+    known = read_table(path, _File).instructions() if path else _known()
+    if entry not in known:
+        fix = f"choose one of: {', '.join(known)}; or a file of yours: FILE.toml#NAME"
+        raise UsageError(f"there are no instructions {name!r}", fix=fix)
+    return known[entry]
 
 
 @functools.cache
 def _known() -> dict[str, Instructions]:
     text = resources.files("hoofbeat.retrieval.index").joinpath("instructions.toml").read_text(encoding="utf-8")
-    file = msgspec.convert(tomllib.loads(text), _File)
-    written = {
-        name: Instructions(query=file.frame.format(task=task), document=file.documents.get(name, ""))
-        for name, task in file.tasks.items()
-    }
-    return {_NONE: NO_INSTRUCTIONS, **written}
+    return {_NONE: NO_INSTRUCTIONS, **msgspec.convert(tomllib.loads(text), _File).instructions()}

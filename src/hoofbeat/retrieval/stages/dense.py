@@ -18,6 +18,7 @@ from hoofbeat.retrieval.index.query_vectors import instructions, mean_vectors
 from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.passage_ranking import CUTTING, PassageRanker, PieceSearch
+from hoofbeat.retrieval.query_tasks import split_table
 from hoofbeat.retrieval.stage_roles import IndexUse, SearchQuery, StageTools
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ class DenseStage(PassageRanker):
         ),
         StageOption("search", "exact", "exact, ivf or hnsw", check=check_search),
         StageOption("store", "float32", "how vectors are kept", choices=("float32", "float16", "int8")),
-        StageOption("instruct", "none", "the instruction before queries, by dataset", check=instructions),
+        StageOption(
+            "instruct", "none", "the instruction before queries: by dataset, or FILE.toml#NAME", check=instructions
+        ),
         *CUTTING,
     )
 
@@ -68,6 +71,16 @@ class DenseStage(PassageRanker):
     def _spec(self, name: str) -> str:
         said = {option: self.word(option) for option in SPEC_OPTIONS if self.word(option) != _AUTO}
         return str(EncoderSpec.parse(name)._replace(**said))
+
+    def folders(self) -> tuple[str, ...]:
+        """The file of instructions, where it is the user's."""
+        path, _ = split_table(self.word("instruct"))
+        return (str(path),) if path else ()
+
+    def describe(self) -> dict[str, object]:
+        """The words that are put in front, which a file may change under the same name."""
+        name, words = self.word("instruct"), instructions(self.word("instruct"))
+        return {"instructions": {name: {"query": words.query, "document": words.document}}} if name != "none" else {}
 
     def index_uses(self) -> tuple[IndexUse, ...]:
         """The vectors of its passages."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
 from hoofbeat.retrieval.document_writers import DocumentWriter, FusedQuery, PromptDraft, generation_options
 from hoofbeat.retrieval.line import StageOption
+from hoofbeat.retrieval.query_tasks import query_task
 from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools
 
 
@@ -20,6 +22,16 @@ class Query2DocStage(DocumentWriter):
         StageOption("repeat", 5, "how often the question is repeated for lexical rankers", min_=1, max_=50),
         StageOption("shots", 2, "how many worked examples the prompt shows", min_=0, max_=4),
     )
+
+    def prepare(self) -> None:
+        """Say where the task has fewer examples than are to be shown."""
+        task, shots = query_task(self.word("task")), self.count("shots")
+        if task is not None and len(task.examples) < shots:
+            raise UsageError(
+                f"the task {self.word('task')} has {len(task.examples)} examples, and {shots} are to be shown",
+                where=f"retriever line, {self}",
+                fix=f"give shots={len(task.examples)}, or more examples in a file of yours: task=FILE.toml#NAME",
+            )
 
     def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[PromptDraft]:  # noqa: ARG002
         """The question and how many examples are shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from hoofbeat.models import Reply
 from hoofbeat.retrieval.document_writers import DocumentWriter, final_text, generation_options
@@ -16,6 +17,7 @@ class ReasonStage(DocumentWriter):
     name = "reason"
     summary = "searches for the final answer of a model that thinks first"
     options = generation_options(4096)
+    thinks: ClassVar[bool] = True
 
     def read(self, reply: Reply) -> tuple[str, str]:
         """The final answer in a reply, and everything before it; thinking that was cut off has no answer."""
