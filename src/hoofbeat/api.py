@@ -437,6 +437,7 @@ def judge(
     humans: Sequence[PathLike] = ...,
     aspect: str = ...,
     annotator: str = ...,
+    benchmark: PathLike | None = ...,
     seed: int = ...,
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
@@ -469,6 +470,7 @@ def judge(
     humans: Sequence[PathLike] = (),
     aspect: str = "equivalence",
     annotator: str = "",
+    benchmark: PathLike | None = None,
     seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
@@ -480,7 +482,8 @@ def judge(
 
     `judge` is the model that judges; of several the majority decides. `by` are aspects and scorers; without it,
     `choice` for answers that choose an option and `equivalence` for the others. `humans` are files of people's labels.
-    `encoder`, `idf`, `layer` and `baseline` are BERTScore's.
+    `encoder`, `idf`, `layer` and `baseline` are BERTScore's. `benchmark` is a later version of the questions, by whose
+    right answers is judged.
     A model is loaded only for what asks one.
     """
     from hoofbeat.judging import AnswerFolder, JudgmentFolder
@@ -504,6 +507,7 @@ def judge(
             humans=[folder_path(each) for each in humans],
             aspect=aspect,
             annotator=annotator,
+            benchmark=_path(benchmark),
             seed=seed,
         )
         if estimate:
@@ -1145,7 +1149,9 @@ def apply_reviews(
 
     old = Benchmark.open(folder_path(benchmark)).artefact
     said, origin = labels_to_apply(old, database=database, studies=_names(studies), file=_path(labels))
-    applied = apply_labels(old, said, where=str(labels or ""), source=corpus_source(_path(corpus)))
+    applied = apply_labels(
+        old, said, where=str(labels or ""), source=corpus_source(_path(corpus)), study=origin.study if origin else ""
+    )
     _warn([*applied.notes, "" if origin else NO_ORIGIN])
     return Benchmark(write_applied(old, applied, said, folder_path(output), command=command_words(), origin=origin))
 

@@ -148,19 +148,45 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str = ""
 
 
+class AcceptedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Another answer that is right as well: who accepted it (people or models by name), in which study, and why."""
+
+    text: str
+    by: tuple[str, ...] = ()
+    study: str = ""
+    note: str = ""
+
+
 class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One benchmark item. `documents` are the sources that answer it; `options` make it multiple choice."""
+    """One benchmark item. `documents` are the sources that answer it; `options` make it multiple choice.
+
+    `accepted` are answers that count as right beside `answer`.
+    """
 
     id: str
     text: str
     context: str = ""
     answer: str = ""
+    accepted: tuple[AcceptedAnswer, ...] = ()
     options: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     evidence: tuple[Span, ...] = ()
     facets: Facets = field(default_factory=dict)
     lineage: tuple[Step, ...] = ()
+
+    @property
+    def right_answers(self) -> tuple[str, ...]:
+        """The answer and those accepted beside it, each once; none where there is no answer."""
+        return tuple(dict.fromkeys((self.answer, *(each.text for each in self.accepted)))) if self.answer else ()
+
+    @property
+    def reference(self) -> str:
+        """What an answer is compared with, as one text: the answer, or a list where several are right."""
+        right = self.right_answers
+        if len(right) < 2:
+            return self.answer
+        return "Any one of these answers is right:\n" + "\n".join(f"{n}. {text}" for n, text in enumerate(right, 1))
 
     @property
     def full_text(self) -> str:

@@ -11,11 +11,12 @@ import polars
 import pytest
 
 import hoofbeat as hb
-from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.benchmarks.benchmark_import import RejectedRow, import_benchmark, lettered_lines, options_of, right_option
 from hoofbeat.benchmarks.export import export_benchmark
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.records import Question
+from hoofbeat.records import AcceptedAnswer, Question
+from hoofbeat.store import Counts
 from hoofbeat.store.tables import read_jsonl
 from tests.benchmarks.test_exports import _IMAGE, bench, corpus  # noqa: F401 - fixtures
 from tests.cli.support import hoofbeat
@@ -323,3 +324,22 @@ def test_options_and_answers_in_their_many_forms() -> None:
     assert right_option(0, {"A": "x", "B": "y"}, 0) == "x"
     with pytest.raises(InputError, match="same text"):
         options_of(["x", "X"])
+
+
+@pytest.mark.parametrize("form", ["jsonl", "huggingface", "lm-eval", "inspect"])
+@pytest.mark.parametrize("options", [(), ("Gout", "Sepsis", "Scurvy")])
+def test_accepted_answers_come_back(tmp_path: Path, form: str, options: tuple[str, ...]) -> None:
+    accepted = AcceptedAnswer(text="Sepsis", by=("human:a", "gpt"), study="round 1", note="both hold")
+    question = Question(id="q", text="Which?", answer="Gout", accepted=(accepted,), options=options)
+    write_benchmark(tmp_path / "bench", [question], title="t", inputs=[], counts=Counts(kept=1))
+    export_benchmark(Benchmark.open(tmp_path / "bench"), tmp_path / "out", form)
+    [found] = imported(tmp_path / "out", tmp_path).questions
+    assert found.right_answers == ("Gout", "Sepsis")
+    if form != "inspect":  # its targets are texts
+        assert found.accepted == (accepted,)
+
+
+def test_a_table_may_accept_several_answers(tmp_path: Path) -> None:
+    rows = [{"q": "Which?", "a": "Gout", "b": "Uric arthritis", "c": ""}]
+    made = imported(write_table(tmp_path / "t.csv", rows), tmp_path, mapping="text=q,answer=a,accepted=b+c")
+    assert made.questions[0].right_answers == ("Gout", "Uric arthritis")

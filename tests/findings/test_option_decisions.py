@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from sklearn.metrics import confusion_matrix
 
 from hoofbeat.findings.accuracy import accuracies
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.findings.option_decisions import option_decisions
 from hoofbeat.findings.outcomes import choice_outcomes
-from hoofbeat.records import Answer, Question
+from hoofbeat.records import AcceptedAnswer, Answer, Question
 from tests.findings.support import chosen, options_question
 
 choices = st.lists(st.tuples(st.integers(2, 8), st.integers(-1, 7)), min_size=1, max_size=20)
@@ -99,3 +100,11 @@ def test_a_question_without_options_decides_nothing() -> None:
     (alone,) = option_decisions([bare], [chosen("q9", None, failure="input")])
     assert (alone.sensitivity.value, alone.unscored, alone.undecided) == (None, 1, 1)
     assert option_decisions([bare], [chosen("q9", "words")]) == []  # its key is known, its other options are not
+
+
+def test_an_accepted_option_is_a_right_one() -> None:
+    question = replace(options_question(0), accepted=(AcceptedAnswer(text="o1"),))
+    [found] = option_decisions([question], [chosen("q0", "o1")])
+    assert (found.tp, found.fn, found.tn, found.fp) == (1, 0, 2, 0)
+    assert choice_outcomes([question], [chosen("q0", "o1")])[0].correct is True
+    assert choice_outcomes([question], [chosen("q0", "o2")])[0].correct is False

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from hoofbeat.errors import BatchPending
+from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.judging import AnswerFolder, JudgingJob, JudgmentFolder, choose_aspects, judge_folder, own_judges
 from hoofbeat.models import ChatRequest, load_model
-from hoofbeat.records import Answer, Failure
+from hoofbeat.records import AcceptedAnswer, Answer, Failure
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import read_jsonl, write_jsonl
-from tests.judging.folders import a_judge, a_run, by_words, judged_by, said, user_text
+from tests.judging.folders import QUESTIONS, a_judge, a_run, by_words, judged_by, said, user_text
 from tests.models.support import ledger_in
 
 LATE = Failure(kind="timeout", message="late", attempts=2)
@@ -157,3 +158,18 @@ def test_batches_of_all_judges_are_written_in_one_round(tmp_path: Path, ledger: 
     judgments = JudgmentFolder.open(tmp_path / "judged").judgments
     assert [each.label for each in judgments] == ["equivalent"] * 5
     assert [len(each.votes) for each in judgments] == [2] * 5
+
+
+def test_judges_see_every_accepted_answer_and_a_later_version_of_the_questions_decides(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    folder = a_run(tmp_path / "run", ANSWERS[:1])
+    later = [replace(each, accepted=(AcceptedAnswer(text="A month", by=("human:a",)),)) for each in QUESTIONS]
+    folder.take_answers([*later, replace(later[0], id="new")])
+    assert folder.renewed == 2
+    judge, seen = a_judge(ledger, SAYS, "judge")
+    made = judge_folder(folder, JudgingJob(aspects=("equivalence",), judges=(judge,)), tmp_path / "judged")
+    assert "Any one of these answers is right:\n1. Not for four weeks.\n2. A month" in user_text(seen.requests[0][1])
+    assert JudgmentFolder(made).questions[0].accepted == later[0].accepted
+    with pytest.raises(UsageError, match="name the run"):
+        AnswerFolder.open(made.path).take_answers(later)

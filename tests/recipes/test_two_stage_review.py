@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
-from hoofbeat.recipes.review_tasks import review_tasks, two_stage
+from hoofbeat.recipes.review_tasks import ACCEPT, review_tasks, reviewed, two_stage
 from hoofbeat.records import Document
 from tests.recipes.support import a_context
 
@@ -78,3 +79,16 @@ def test_tasks_ask_for_what_is_missing_and_name_the_documents(tmp_path: Path) ->
     tasks = review_tasks(outcomes, kind="three-criteria", criteria=_CRITERIA, shown=lambda item: {})
     assert [task.criteria for task in tasks] == [("reasoning", "support"), ("query",), _CRITERIA]
     assert {task.documents for task in tasks} == {("d",)}
+
+
+def test_answers_that_labels_accept_are_kept_with_the_item(tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    rows = [("rated", "5", "R1"), (ACCEPT, "Watch", "R1"), (ACCEPT, "Watch", "R2")]
+    labels = [{"item": "i", "criterion": name, "value": value, "reviewer": who} for name, value, who in rows]
+    file.write_text("".join(json.dumps(row) + "\n" for row in labels), encoding="utf-8")
+    step = reviewed("review", str(file), lambda _item, _labels: None, criteria=("rated",), others=(ACCEPT,))
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
+        (item,) = step.run([RecipeItem(id="i")], context)
+    assert isinstance(item, RecipeItem)
+    assert item["accepted"] == ({"text": "Watch", "by": ("R1", "R2")},)
+    assert item["review"] == "passed"

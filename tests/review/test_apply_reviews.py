@@ -13,6 +13,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.recipe_items import RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask
+from hoofbeat.records import AcceptedAnswer
 from hoofbeat.review.apply_reviews import (
     STEP,
     Edit,
@@ -243,3 +244,25 @@ def test_the_diff_shows_hostile_text_as_it_stands(bench: Artefact) -> None:
     assert "2 questions" not in describe_differences(
         bench, apply_labels(bench, [said("q-hbt-case-02", "medical alignment", "5")])
     )
+
+
+def test_an_accepted_answer_is_kept_with_who_accepted_it(bench: Artefact, tmp_path: Path) -> None:
+    id = "q-hbt-case-02"
+    labels = [
+        said(id, "accept answer", "Watch and wait", "R2", note="guideline of 2024"),
+        said(id, "accept answer", "Watch and wait", "R1"),
+        said(id, "medical alignment", "5"),
+    ]
+    applied = apply_labels(bench, labels, study="round 1")
+    made = write_applied(bench, applied, labels, tmp_path / "b2")
+    new = next(question for question in Benchmark(made).questions if question.id == id)
+    wanted = AcceptedAnswer(text="Watch and wait", by=("R1", "R2"), study="round 1", note="guideline of 2024")
+    assert new.accepted == (wanted,)
+    assert new.lineage[-1].note == "accepted 'Watch and wait'"
+    for name in Benchmark(made).editions():
+        others = {question.id: question for question in Benchmark(made, name).questions}
+        assert id not in others or others[id].accepted == (wanted,)
+    [change] = applied.changed
+    assert change.edits[0].after == ["Watch and wait"]
+    again = apply_labels(made, [said(id, "accept answer", "watch and wait")])
+    assert again.changed == [], "what is accepted already stays as it is"

@@ -26,7 +26,7 @@ from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.corpus.reader import Refusal
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.records import Facets, Question
+from hoofbeat.records import AcceptedAnswer, Facets, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
@@ -347,6 +347,20 @@ def right_option(value: object, options: Mapping[str, str], count_from: int | No
         if 0 <= int(key) - count_from < len(options):
             return list(options.values())[int(key) - count_from]
     raise InputError(f"the answer {said[:60]!r} is none of the options")
+
+
+def read_accepted(value: object) -> tuple[AcceptedAnswer, ...]:
+    """Answers that count as right beside the gold answer: texts, or objects as `AcceptedAnswer` has them."""
+    if value is None or value == "":
+        return ()
+    found = [
+        {"text": each} if isinstance(each, str) else each for each in (value if isinstance(value, list) else [value])
+    ]
+    try:
+        accepted = msgspec.convert(found, tuple[AcceptedAnswer, ...])
+    except msgspec.ValidationError as err:
+        raise InputError(f"the accepted answers can't be read: {err}") from err
+    return tuple(each for each in accepted if each.text.strip())
 
 
 def labels(row: ImportRow, taken: Sequence[str]) -> Facets:

@@ -42,6 +42,10 @@ class _JudgeCommand(click.Command):
     help="Only answers under this condition; several may be given. Without: all, but failure-mode takes oracle only.",
 )  # fmt: skip
 @click.option(
+    "--benchmark", type=click.Path(path_type=Path),
+    help="Judge by the right answers of this later version of the benchmark, with those accepted since.",
+)  # fmt: skip
+@click.option(
     "--probe", "probes", multiple=True, type=click.Choice(PROBES), help="Probe the judges for bias on a sample."
 )
 @click.option("--probe-size", type=click.IntRange(1), default=50, show_default=True, help="Answers a probe is made on.")

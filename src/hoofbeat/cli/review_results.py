@@ -234,7 +234,13 @@ def apply_command(
     labels, origin = labels_to_apply(artefact, database=database, studies=studies, file=labels_path)
     if origin is None:
         screen.say(f"note: {NO_ORIGIN}")
-    applied = apply_labels(artefact, labels, where=str(labels_path or ""), source=corpus_source(corpus_path))
+    applied = apply_labels(
+        artefact,
+        labels,
+        where=str(labels_path or ""),
+        source=corpus_source(corpus_path),
+        study=origin.study if origin else "",
+    )
     if dry_run or output is None:
         _show(screen, artefact, applied)
         return

@@ -262,10 +262,13 @@ class _Shown:
             self._block("context", question.context)
         self._block("question", question.text)
         for number, option in enumerate(question.options):
-            right = option == question.answer
+            right = option in question.right_answers
             self._line(f"  {chr(65 + number % 26)}. {option}{'  (answer)' if right else ''}", "green" if right else "")
         if not question.options:
             self._block("answer", question.answer or "(none)")
+        for each in question.accepted:
+            who = ", ".join(each.by) + (f" in {each.study}" if each.study else "")
+            self._line(f"also accepted{f' by {who}' if who else ''}: {each.text}", "green")
         self._facts("images", question.images)
         self._facts("documents", question.documents)
         for name in question.facets:

@@ -207,7 +207,8 @@ def place_biases(questions: Mapping[str, Question], answers: Iterable[Answer], s
         if question is None or answer.protocol != _PLACED or answer.choice not in answer.options:
             continue
         if question.answer in answer.options and len(answer.options) > 1:
-            places = answer.options.index(answer.choice), answer.options.index(question.answer)
+            key = answer.choice if answer.choice in question.right_answers else question.answer
+            places = answer.options.index(answer.choice), answer.options.index(key)
             rows.setdefault((answer.model, answer.condition), []).append((*places, len(answer.options)))
     return [_bias(system, mine, seed) for system, mine in rows.items()]
 

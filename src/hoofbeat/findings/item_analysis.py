@@ -206,7 +206,7 @@ def _options(
         found.append(
             OptionStatistics(
                 option=option,
-                right=option == question.answer,
+                right=option in question.right_answers,
                 answers=int(times.sum()),
                 systems=int((times > 0).sum()),
                 rest_score=float((shares[usable] * rest[usable]).sum()) / weight if weight else None,

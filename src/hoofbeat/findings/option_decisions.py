@@ -150,12 +150,13 @@ def _options_unknown(answer: Answer, questions: Mapping[str, Question]) -> bool:
 def _decisions(answer: Answer, questions: Mapping[str, Question]) -> NDArray[np.int64]:
     """TP, FN, TN, FP, answers that selected nothing, answers with nothing to select, unscored answers, and all."""
     question = planned_question(answer, questions) if answer.failure else asked_question(answer, questions)
-    wrong, nothing = len(set(question.options)) - 1, bool(answer.failure or answer.choice is None)
+    right = set(question.right_answers) & set(question.options)
+    wrong, nothing = len(set(question.options) - right), bool(answer.failure or answer.choice is None)
     if question.answer not in question.options:
         return np.array([0, 0, 0, 0, 0, 1, nothing, 1])
     if nothing:
         return np.array([0, 1, wrong, 0, 1, 0, 1, 1])
-    if answer.choice == question.answer:
+    if answer.choice in right:
         return np.array([1, 0, wrong, 0, 0, 0, 0, 1])
     return np.array([0, 1, wrong - 1, 1, 0, 0, 0, 1])
 

@@ -173,7 +173,7 @@ def _by_choice(answer: Answer, questions: dict[str, Question]) -> Outcome:
     if answer.choice is None:
         unclear = not _NONE.match(answer.reading) and _AMBIGUOUS.search(answer.reading)
         return _outcome(answer, None, "choice:ambiguous" if unclear else "choice:none")
-    return _outcome(answer, answer.choice == question.answer)
+    return _outcome(answer, answer.choice in question.right_answers)
 
 
 def planned_question(answer: Answer, questions: Mapping[str, Question]) -> Question:

@@ -78,7 +78,7 @@ class Aspect(Criterion, frozen=True, kw_only=True):
 
     def values(self, question: Question, answer: Answer, window: int | None) -> dict[str, object]:  # noqa: ARG002
         """The values of the prompt's variables, within a window of that many tokens (None: not known)."""
-        return {"question": question.full_text, "reference": question.answer, "answer": answer_text(answer)}
+        return {"question": question.full_text, "reference": question.reference, "answer": answer_text(answer)}
 
     def request(self, question: Question, answer: Answer, window: int | None, *, sample: int = 0) -> ChatRequest:
         """The call that judges one answer; `sample` asks once more."""

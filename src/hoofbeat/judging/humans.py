@@ -237,7 +237,7 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
         raise UsageError("there are no answers to label", where=str(folder.artefact.path), fix="name another folder")
     choose = " | ".join(labels_of(aspect))
     rows = (
-        (code, question.full_text, question.answer, answer_text(answer), "", "", "", "", choose)
+        (code, question.full_text, question.reference, answer_text(answer), "", "", "", "", choose)
         for code, answer, _ in drawn.answers
         for question in (folder.questions[answer.question],)
     )

@@ -10,6 +10,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, SWAPPED_PROMPT
@@ -279,12 +280,16 @@ def plan_judging(
     humans: Sequence[Path] = (),
     aspect: str = EQUIVALENCE.name,
     annotator: str = "",
+    benchmark: Path | None = None,
 ) -> JudgePlan:
     """Check what is to be judged, read people's labels and load the judges; models are loaded for what asks one.
 
     `by` are aspects and scorers; `humans` are files of people's labels about `aspect`, by `annotator` where a file does
-    not say by whom.
+    not say by whom. `benchmark` is a later version of the questions, by whose right answers is judged.
     """
+    later = Benchmark.open(benchmark) if benchmark else None
+    if later is not None:
+        folder.take_answers(later.questions)
     aspects = _aspects(folder, by, probes, labelled=bool(humans))
     people = _people(folder, humans, aspect, annotator)
     asking = bool(probes) or any(isinstance(each, Aspect) for each in criteria_named(aspects))
@@ -302,8 +307,13 @@ def plan_judging(
         humans=people.judgments,
         files=people.files,
     )
-    inputs = (*people.inputs, *((file_reference(baseline, "baseline"),) if baseline else ()))
-    return JudgePlan(folder=folder, job=job, inputs=inputs, notes=(*people.notes, *_notes(folder, job)))
+    inputs = (
+        *people.inputs,
+        *((file_reference(baseline, "baseline"),) if baseline else ()),
+        *((later.artefact.reference(),) if later else ()),
+    )
+    told = (f"{folder.renewed} questions have other right answers in {later.path.name}: it decides",) if later else ()
+    return JudgePlan(folder=folder, job=job, inputs=inputs, notes=(*told, *people.notes, *_notes(folder, job)))
 
 
 def _aspects(folder: AnswerFolder, by: Sequence[str], probes: Sequence[str], *, labelled: bool) -> tuple[str, ...]:

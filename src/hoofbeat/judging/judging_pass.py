@@ -248,6 +248,8 @@ class JudgingPass:
         artefact = self.folder.artefact
         for name in ("questions.jsonl", "answers.jsonl"):
             shutil.copyfile(artefact.file(name), folder / name)
+        if self.folder.renewed:
+            write_jsonl(folder / "questions.jsonl", self.folder.questions.values())
         size = _BATCH_BLOCK if any(isinstance(judge.backend, BatchBackend) for judge in self.job.judges) else BLOCK
         draw = self._draw()
         answers = self.folder.each_answer() if self.job.aspects or self.job.probes else iter(())

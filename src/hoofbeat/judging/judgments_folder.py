@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.answering import AnswerArtefact
+from hoofbeat.errors import UsageError
 from hoofbeat.judging.catalogue import verdict_labels
 from hoofbeat.judging.criteria import Key, answer_key
 from hoofbeat.records import Answer, Judgment, Question
@@ -94,11 +96,26 @@ class AnswerFolder:
     def __init__(self, artefact: Artefact) -> None:
         self.artefact = artefact
         self.questions = {each.id: each for each in read_jsonl(artefact.file("questions.jsonl"), Question)}
+        self.renewed = 0
 
     @staticmethod
     def open(path: Path) -> AnswerFolder:
         """Open a run or a folder of judgments."""
         return AnswerFolder(open_artefact(path, ("run", KIND)))
+
+    def take_answers(self, questions: Iterable[Question]) -> None:
+        """Judge by the right answers of these questions, a later version; `renewed` counts those that differ."""
+        if self.judged:
+            raise UsageError(
+                "these answers were judged by the right answers of before",
+                where=str(self.artefact.path),
+                fix="name the run, not its judgments",
+            )
+        for each in questions:
+            asked = self.questions.get(each.id)
+            if asked is not None and asked.right_answers != each.right_answers:
+                self.questions[each.id] = replace(asked, answer=each.answer, accepted=each.accepted)
+                self.renewed += 1
 
     @property
     def judged(self) -> bool:

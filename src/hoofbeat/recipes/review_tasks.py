@@ -25,7 +25,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.records import Facets
+from hoofbeat.records import AcceptedAnswer, Facets
 from hoofbeat.store.tables import bare_cell
 
 _YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
@@ -60,6 +60,10 @@ class ReviewTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     question: str = ""
     shown: dict[str, str] = field(default_factory=dict)
     documents: tuple[str, ...] = ()
+
+
+ACCEPT = "accept answer"
+"""The criterion of a label that is a revision: its value is another answer that counts as right from now on."""
 
 
 class ReviewLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -190,6 +194,23 @@ def count_labels(labels: Iterable[ReviewLabel], items: Iterable[str], context: R
     context.metrics["review labels"] = {"used": found[True], "for items not here": found[False]}
 
 
+def accepted_answers(labels: Iterable[ReviewLabel], study: str = "") -> tuple[AcceptedAnswer, ...]:
+    """The answers that labels accept, each once with everybody who accepted it."""
+    said: dict[str, list[ReviewLabel]] = {}
+    for label in labels:
+        if label.criterion == ACCEPT and label.value.strip():
+            said.setdefault(label.value.strip(), []).append(label)
+    return tuple(
+        AcceptedAnswer(
+            text=text,
+            by=tuple(sorted({label.reviewer for label in mine if label.reviewer})),
+            study=study,
+            note="; ".join(dict.fromkeys(label.note for label in mine if label.note)),
+        )
+        for text, mine in said.items()
+    )
+
+
 def reviewed(
     name: str,
     path: str,
@@ -201,7 +222,8 @@ def reviewed(
     """Apply a rule to the labels of an item, by criterion. What it does not turn away goes on, passed or waiting.
 
     An item has passed when it has a label by each of `criteria`, and waits for the rest otherwise; labels by `others`
-    are allowed besides, and any further criterion is refused. Without `criteria` a label of any kind will do.
+    are allowed besides, and any further criterion is refused. Without `criteria` a label of any kind will do. Answers
+    that labels accept are the item's `accepted`.
     """
     labels = known_labels(path, (*criteria, *others)) if criteria else read_labels(Path(path)) if path else []
     by_item: defaultdict[str, defaultdict[str, list[ReviewLabel]]] = defaultdict(lambda: defaultdict(list))
@@ -214,6 +236,8 @@ def reviewed(
             return item.put(review="waiting")
         if rejection := rule(item, mine):
             return rejection
+        if accepted := accepted_answers(mine.get(ACCEPT, ())):
+            item = item.put(accepted=msgspec.to_builtins(accepted))
         return item.put(review="passed" if all(mine.get(each) for each in criteria) else "waiting")
 
     def judge_all(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:

@@ -69,7 +69,7 @@ def question_view(
         text=question.text,
         context=question.context,
         options=question.options,
-        gold=question.answer,
+        gold=question.reference,
         evidence=tuple(_in_passage(span, shown) or _in_document(span, corpus) for span in question.evidence),
         facts=tuple(cut(fact, 120) for fact in facts),
     )
@@ -127,7 +127,7 @@ def _options(question: Question, answer: Answer) -> tuple[OptionView, ...]:
         OptionView(
             text=option,
             chosen=option == answer.choice,
-            gold=option == question.answer,
+            gold=option in question.right_answers,
             share=math.exp(scores[option] - best) / total if option in scores else None,
             figure=_figure(measured[option]) if option in measured else "",
         )

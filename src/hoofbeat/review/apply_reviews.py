@@ -36,19 +36,28 @@ from hoofbeat.recipes.papers.ogcare import CRITERIA as RATINGS
 from hoofbeat.recipes.papers.r2med import CRITERIA as FLAGS
 from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTIONS
 from hoofbeat.recipes.recipe_items import RecipeFunnelStep, RecipeItem, RejectedItem
-from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_labels, read_rating, says_yes
-from hoofbeat.records import Document, Question, Span, Step
+from hoofbeat.recipes.review_tasks import (
+    ACCEPT,
+    ReviewLabel,
+    ReviewTask,
+    accepted_answers,
+    read_labels,
+    read_rating,
+    says_yes,
+)
+from hoofbeat.records import AcceptedAnswer, Document, Question, Span, Step
 from hoofbeat.review.label_export import Origin, export_labels, join_exports, origin_of
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import canonical_json, plain_cell, read_jsonl, read_tsv, write_jsonl, write_tsv
+from hoofbeat.text import caseless
 
 Labels = Mapping[str, Sequence[ReviewLabel]]
 _SETTLES = {"options overlap": DROP, "options appropriate": DROP, "missing information": ADD}
 _ANNOTATOR, _EXPERT = frozenset({"ok", "flag"}), frozenset({"keep", "exclude"})
 _FORGIVEN = ("reasoning",)
-_KNOWN = frozenset({*RATINGS, *LEAKS, *QUESTIONS, *FLAGS, *LEVEL_1, *LEVEL_2, DROP, ADD, SAME})
+_KNOWN = frozenset({*RATINGS, *LEAKS, *QUESTIONS, *FLAGS, *LEVEL_1, *LEVEL_2, DROP, ADD, ACCEPT, SAME})
 # Manifests of benchmarks made before the rename: without this, their rules would silently become the defaults.
 _OLDER_SETTINGS = {"least_rating": "min_rating", "least_options": "min_options"}
 
@@ -63,7 +72,8 @@ class VerdictRules(Struct, frozen=True, kw_only=True):
 
 
 class ReviewVerdict(Struct, frozen=True, kw_only=True):
-    """What becomes of a question: `reason` says why it goes; `drop` and `add` are what is changed where it stays.
+    """What becomes of a question: `reason` says why it goes; `drop`, `add` and `accept` are what is changed where it
+    stays.
 
     `waits` are criteria on which a word is still missing: an expert's on what was flagged.
     """
@@ -72,6 +82,7 @@ class ReviewVerdict(Struct, frozen=True, kw_only=True):
     details: str = ""
     drop: tuple[str, ...] = ()
     add: tuple[str, ...] = ()
+    accept: tuple[AcceptedAnswer, ...] = ()
     waits: tuple[str, ...] = ()
 
 
@@ -96,7 +107,7 @@ def by_item(labels: Iterable[ReviewLabel], where: str = "") -> dict[str, dict[st
     return found
 
 
-def review_verdict(labels: Labels, rules: VerdictRules, where: str = "") -> ReviewVerdict:
+def review_verdict(labels: Labels, rules: VerdictRules, where: str = "", study: str = "") -> ReviewVerdict:
     """What the labels of one question come to; the first reason that is found is told."""
     for judge in (_rated, _leaking, _refused, _excluded, _found):
         reason, details = judge(labels, rules, where)
@@ -106,6 +117,7 @@ def review_verdict(labels: Labels, rules: VerdictRules, where: str = "") -> Revi
     return ReviewVerdict(
         drop=tuple(dict.fromkeys(label.value for label in labels.get(DROP, ()))),
         add=tuple(dict.fromkeys(label.value for label in labels.get(ADD, ()))),
+        accept=accepted_answers(labels.get(ACCEPT, ()), study),
         waits=tuple(flagged),
     )
 
@@ -205,7 +217,12 @@ def revise_question(
         made = made if made.reason else _with(made, words, rules, source)
     if made.reason:
         return made
-    told = [*(f"dropped {option!r}" for option in made.dropped), *(f"added {words!r}" for words in made.added)]
+    made = _accepting(made, found.accept)
+    told = [
+        *(f"dropped {option!r}" for option in made.dropped),
+        *(f"added {words!r}" for words in made.added),
+        *(f"accepted {each.text!r}" for each in found.accept),
+    ]
     step = Step(name="review", note="; ".join(told))
     return replace(
         made,
@@ -213,6 +230,15 @@ def revise_question(
         item=made.item.done(step) if made.item else None,
         details="; ".join(told),
     )
+
+
+def _accepting(made: QuestionRevision, answers: Sequence[AcceptedAnswer]) -> QuestionRevision:
+    """The question with further right answers; what is right already stays as it is."""
+    known = {caseless(text) for text in made.question.right_answers}
+    new = tuple(each for each in answers if caseless(each.text) not in known)
+    accepted = (*made.question.accepted, *new)
+    item = made.item.put(accepted=msgspec.to_builtins(accepted)) if made.item and new else made.item
+    return replace(made, question=replace(made.question, accepted=accepted), item=item)
 
 
 def _without(made: QuestionRevision, value: str, rules: VerdictRules) -> QuestionRevision:
@@ -448,8 +474,12 @@ def apply_labels(
     *,
     where: str = "",
     source: Source | None = None,
+    study: str = "",
 ) -> ReviewOutcome:
-    """What labels come to; nothing is written. `source` gives documents, where the corpus does not lie beside."""
+    """What labels come to; nothing is written. `source` gives documents, where the corpus does not lie beside.
+
+    `study` is where the labels come from; accepted answers keep it.
+    """
     main = Benchmark(artefact)
     here = {question.id for question in main.questions}
     said = by_item(labels, where)
@@ -464,13 +494,13 @@ def apply_labels(
     changes: dict[str, QuestionRevision] = {}
     waits: dict[str, tuple[str, ...]] = {}
     for question in main.questions:
-        found = review_verdict(said.get(question.id, {}), rules, where)
+        found = review_verdict(said.get(question.id, {}), rules, where, study)
         if found.reason:
             differences.append(_gone(question.id, found.reason, found.details))
             continue
         if found.waits:
             waits[question.id] = found.waits
-        if found.drop or found.add:
+        if found.drop or found.add or found.accept:
             made = revise_question(question, items.get(question.id), found, rules, source)
             if made.reason:
                 differences.append(_gone(question.id, made.reason, made.details))
@@ -519,6 +549,7 @@ def _edits(before: Question, after: Question) -> tuple[Edit, ...]:
     pairs: list[tuple[str, Any, Any]] = [
         ("context", before.context, after.context),
         ("options", list(before.options), list(after.options)),
+        ("accepted", [each.text for each in before.accepted], [each.text for each in after.accepted]),
     ]
     return tuple(Edit(field=name, before=old, after=new) for name, old, new in pairs if old != new)
 
@@ -538,7 +569,9 @@ def _beside(question: Question, made: QuestionRevision | None) -> Question:
     elif context and made.added:
         context = "\n\n".join((context, *made.added))
     options = tuple(option for option in question.options if option not in made.dropped)
-    return replace(question, context=context, options=options, lineage=made.question.lineage)
+    return replace(
+        question, context=context, options=options, accepted=made.question.accepted, lineage=made.question.lineage
+    )
 
 
 def write_applied(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.scorers.bertscore import (
@@ -23,6 +24,7 @@ from hoofbeat.judging.scorers.bertscore import (
 )
 from hoofbeat.models.encoder import MiniLM, TokenStates, load_encoder
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import AcceptedAnswer
 from tests.helpers import needs_weights
 from tests.judging.folders import QUESTIONS, said
 from tests.models.tiny_encoders import make_encoder
@@ -136,6 +138,9 @@ def test_an_encoder_without_token_states_is_refused() -> None:
 
 def test_three_judgments_an_answer() -> None:
     questions = {each.id: each for each in QUESTIONS}
+    both = {"bath": replace(questions["bath"], answer="north", accepted=(AcceptedAnswer(text="east"),))}
+    best, *_ = score_bertscore(BertScorer(Compass()), both, [said("east")])
+    assert best.score == pytest.approx(1.0), "the best of all accepted answers counts"
     made = score_bertscore(BertScorer(Compass()), questions, [said("east"), said("Yes.", question="open")])
     assert [each.aspect for each in made] == ["bertscore", "bertscore-p", "bertscore-r"] * 2
     assert [each.score for each in made] == [0.0, 0.0, 0.0, None, None, None]

@@ -7,12 +7,13 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hoofbeat.benchmarks.text_overlap import edit_similarity, rouge_l
 from hoofbeat.judging.scorers import Scorer, ScoringContext
 from hoofbeat.judging.scorers.choice import judge_choice
 from hoofbeat.judging.scorers.exact import EXACT, exact_match
-from hoofbeat.records import Answer, Failure, Question
+from hoofbeat.records import AcceptedAnswer, Answer, Failure, Question
 from hoofbeat.registry import registry
 from hoofbeat.text import for_exact_match, fuzzy_match
 from tests.judging.folders import QUESTIONS, chose, said
@@ -122,3 +123,13 @@ def test_a_choice_is_scored_by_its_option() -> None:
 def test_a_choice_is_what_scorers_read() -> None:
     (scored,) = EXACT.prepare(CONTEXT)([chose("Rituximab")])
     assert scored.score == 1.0
+
+
+def test_the_best_of_all_accepted_answers_counts() -> None:
+    accepted = (AcceptedAnswer(text="Wait a month", by=("human:a",)), AcceptedAnswer(text="Aspirin"))
+    both = {each.id: replace(each, accepted=accepted) for each in QUESTIONS}
+    assert EXACT.prepare(ScoringContext(questions=both))([said("wait a month.")])[0].score == 1
+    assert EXACT.prepare(CONTEXT)([said("wait a month.")])[0].score == 0
+    assert judge_choice(both["drug"], chose("Aspirin")).label == "correct"
+    assert judge_choice(both["drug"], chose("None")).label == "incorrect"
+    assert not both["open"].right_answers, "without an answer nothing is accepted beside it"

@@ -80,6 +80,7 @@ class _LmEval(ExportFormat):
                 "id": question.id,
                 "question": question.full_text,
                 "answer": question.answer,
+                **({"accepted": question.accepted} if question.accepted else {}),
                 **({"options": question.options, "gold": question.options.index(question.answer)} if choice else {}),
             }
             for question in bundle.questions
@@ -160,6 +161,8 @@ def _sample(question: Question, choice: bool) -> dict[str, object]:
         images = [{"type": "image", "image": name} for name in question.images]
         given = [{"role": "user", "content": [{"type": "text", "text": question.full_text}, *images]}]
     sample: dict[str, object] = {"id": question.id, "input": given, "metadata": question.facets}
+    right = question.right_answers
     if choice:
-        return {**sample, "choices": question.options, "target": lettered(question)[1]}
-    return {**sample, "target": question.answer}
+        letters = [letter for letter, option in lettered(question)[0].items() if option in right]
+        return {**sample, "choices": question.options, "target": letters if len(letters) > 1 else letters[0]}
+    return {**sample, "target": list(right) if len(right) > 1 else question.answer}

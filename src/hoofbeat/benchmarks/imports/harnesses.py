@@ -11,6 +11,7 @@ from hoofbeat.benchmarks.benchmark_import import (
     case_and_question,
     labels,
     options_of,
+    read_accepted,
     right_option,
 )
 from hoofbeat.errors import InputError
@@ -30,8 +31,14 @@ class _LmEval(ImportFormat):
         options = options_of(row.get("options")) if row.get("options") else {}
         context, text = case_and_question(row.text("question"))
         answer = right_option(row.get("gold"), options, 0) if options else row.text("answer")
-        id = source.name(row, "id")
-        return Question(id=id, text=text, context=context, answer=answer, options=tuple(options.values()))
+        return Question(
+            id=source.name(row, "id"),
+            text=text,
+            context=context,
+            answer=answer,
+            accepted=read_accepted(row.get("accepted")),
+            options=tuple(options.values()),
+        )
 
 
 LM_EVAL = _LmEval()
@@ -50,11 +57,15 @@ class _Inspect(ImportFormat):
         whole, images = _message(row.get("input"))
         context, text = case_and_question(whole)
         about = row.get("metadata")
+        target = row.get("target")
+        right = [str(each).strip() for each in target] if isinstance(target, list) and target else [row.text("target")]
+        answer, *others = [right_option(each, options) if options else each for each in right]
         return Question(
             id=source.name(row, "id"),
             text=text,
             context=context,
-            answer=right_option(row.text("target"), options) if options else row.text("target"),
+            answer=answer,
+            accepted=read_accepted(others),
             options=tuple(options.values()),
             images=images,
             facets=labels(ImportRow(about, row.number), ()) if isinstance(about, dict) else {},

@@ -9,7 +9,7 @@ import msgspec
 
 from hoofbeat.benchmarks.benchmark_import import ImportedBenchmark, ImportFormat, ImportRow, ImportSource
 from hoofbeat.errors import InputError
-from hoofbeat.records import Facets, Question, Span
+from hoofbeat.records import AcceptedAnswer, Facets, Question, Span
 
 _COLUMNS = ("id", "question", "context", "answer", "options", "images", "documents", "evidence", "facets")
 _EVIDENCE = re.compile(r"(?P<document>.+?):(?P<start>\d+)-(?P<end>\d+):(?P<quote>.*)", re.DOTALL)
@@ -47,6 +47,7 @@ class _Huggingface(ImportFormat):
             text=row.text("question"),
             context=row.text("context", needed=False),
             answer=row.text("answer", needed=False),
+            accepted=tuple(_accepted(text) for text in _texts(row, "accepted")),
             options=_texts(row, "options"),
             images=_texts(row, "images"),
             documents=_texts(row, "documents"),
@@ -61,6 +62,13 @@ FORMAT = _Huggingface()
 def _texts(row: ImportRow, name: str) -> tuple[str, ...]:
     value = row.get(name)
     return tuple(str(each) for each in value) if isinstance(value, list) else ()
+
+
+def _accepted(text: str) -> AcceptedAnswer:
+    try:
+        return msgspec.json.decode(text, type=AcceptedAnswer)
+    except msgspec.DecodeError as err:
+        raise InputError(f"the field accepted is not readable: {err}") from err
 
 
 def _span(text: str) -> Span:

@@ -1,7 +1,7 @@
 """Any table of questions, fields given their meaning by a mapping or by well-known names.
 
 A mapping is one line of text: `id=key,text=question,options=a+b+c+d,answer=gold,facets.topic=subject`. On the left is
-what the question gets (`id`, `text`, `context`, `answer`, `options`, `distractors`, `images`, `documents`,
+what the question gets (`id`, `text`, `context`, `answer`, `accepted`, `options`, `distractors`, `images`, `documents`,
 `facets.NAME`), on the right the row's field; `a+b` takes several fields, as options have a column each in many tables.
 A list of questions alone, such as TransplantQA's, needs no answer: `audit` and `ask` take it.
 """
@@ -15,17 +15,19 @@ from hoofbeat.benchmarks.benchmark_import import (
     ImportSource,
     labels,
     options_of,
+    read_accepted,
     right_option,
 )
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Facets, Question
 
-_PARTS = ("id", "text", "context", "answer", "options", "distractors", "images", "documents")
+_PARTS = ("id", "text", "context", "answer", "accepted", "options", "distractors", "images", "documents")
 _KNOWN: dict[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid", "_id", "key"),
     "text": ("question", "text", "query", "prompt", "question_text", "Question"),
     "context": ("context", "case", "vignette", "passage"),
     "answer": ("answer", "gold", "gold_answer", "correct_answer", "reference", "Answer"),
+    "accepted": ("accepted_answers", "also_accepted"),
     "options": ("options", "choices"),
 }
 
@@ -114,6 +116,7 @@ def _question(row: ImportRow, source: ImportSource, mapping: Mapping) -> Questio
         text=words("text", needed=True),
         context=words("context"),
         answer=answer,
+        accepted=read_accepted([text for text in several("accepted") if text]),
         options=options,
         images=several("images"),
         documents=several("documents"),

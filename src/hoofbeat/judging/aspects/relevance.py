@@ -22,10 +22,10 @@ class _Relevance(Aspect, frozen=True, kw_only=True):
     def passage_request(self, question: Question, passage: Passage, window: int | None) -> ChatRequest:
         """The call that grades one passage; of one that does not fit the window, the beginning is graded."""
         prompt = self.template
-        beside = (question.full_text, question.answer)
+        beside = (question.full_text, question.reference)
         room = max(600, room_for(window, prompt=_PROMPT_TOKENS, output=prompt.max_tokens, beside=beside))
         return prompt.request(
-            {"question": question.full_text, "reference": question.answer, "passage": beginning(passage.text, room)}
+            {"question": question.full_text, "reference": question.reference, "passage": beginning(passage.text, room)}
         )
 
     def ask(self, question: Question | None, answer: Answer, window: int | None) -> list[JudgeRequest]:

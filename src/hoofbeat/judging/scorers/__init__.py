@@ -1,5 +1,7 @@
 """Scorers: judgments that need no judge. Each is one file; most compare the answer's text with the gold answer.
 
+Where several answers are accepted, the best score counts.
+
 Scores say how alike two texts are, not whether an answer is right: a long right answer shares little with a short gold
 answer, and a wrong number changes one word.
 """
@@ -70,7 +72,7 @@ class Scorer(Criterion, frozen=True, kw_only=True):
             judgment = empty_judgment(answer, self.name, self.method)
             if (failure := no_answer_failure(question, answer)) is not None or question is None:
                 return replace(judgment, failure=failure)
-            return replace(judgment, score=score(answer_text(answer), question.answer))
+            return replace(judgment, score=max(score(answer_text(answer), right) for right in question.right_answers))
 
         return lambda answers: [judge(answer) for answer in answers]
 

@@ -236,20 +236,24 @@ def _layer(encoder: TokenEncoder, wanted: str) -> int | None:
 
 def score_bertscore(scorer: BertScorer, questions: Mapping[str, Question], answers: Sequence[Answer]) -> list[Judgment]:
     """BERTScore of each answer, as three aspects: `bertscore` (F1), `bertscore-p` and `bertscore-r`."""
-    pairs: dict[int, tuple[str, str]] = {}
+    pairs: list[tuple[str, str]] = []
+    places: list[int] = []
     failures: dict[int, Failure] = {}
     for place, answer in enumerate(answers):
         question = questions.get(answer.question)
         if (failure := no_answer_failure(question, answer)) is not None:
             failures[place] = failure
         elif question is not None:
-            pairs[place] = (answer_text(answer), question.answer)
-    scores = dict(zip(pairs, scorer.scores(list(pairs.values())), strict=True))
+            pairs += [(answer_text(answer), right) for right in question.right_answers]
+            places += [place] * (len(pairs) - len(places))
+    scores: dict[int, BertScore] = {}
+    for place, score in zip(places, scorer.scores(pairs), strict=True):
+        scores[place] = max(scores.get(place, score), score, key=lambda each: each.f1)
     name = BERTSCORE.name
     judgments = []
     for place, answer in enumerate(answers):
-        score = scores.get(place)
-        values = (None, None, None) if score is None else (score.f1, score.precision, score.recall)
+        best = scores.get(place)
+        values = (None, None, None) if best is None else (best.f1, best.precision, best.recall)
         judgments += [
             replace(empty_judgment(answer, aspect, scorer.name), score=value, failure=failures.get(place))
             for aspect, value in zip((name, f"{name}-p", f"{name}-r"), values, strict=True)
@@ -260,7 +264,7 @@ def score_bertscore(scorer: BertScorer, questions: Mapping[str, Question], answe
 class _BertScore(Scorer, frozen=True, kw_only=True):
     def prepare(self, context: ScoringContext) -> ScoreAnswers:
         """Scores with the encoder, with the gold answers as references where words are weighted."""
-        golds = [each.answer for each in context.questions.values() if each.answer.strip()]
+        golds = [right for each in context.questions.values() for right in each.right_answers if right.strip()]
         baseline = BertScoreBaseline.read(context.baseline) if context.baseline else None
         scorer = BertScorer(context.encoder(), golds if context.idf else None, layer=context.layer, baseline=baseline)
         return lambda answers: score_bertscore(scorer, context.questions, answers)

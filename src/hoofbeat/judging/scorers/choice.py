@@ -37,4 +37,6 @@ def judge_choice(question: Question | None, answer: Answer) -> Judgment:
         why = Failure(kind="input", message="the gold answer is not among the options", attempts=0)
         return replace(judgment, failure=why)
     right, wrong = CHOICE.labels
-    return replace(judgment, label=right if answer.choice == question.answer else wrong, reasoning=answer.reading)
+    return replace(
+        judgment, label=right if answer.choice in question.right_answers else wrong, reasoning=answer.reading
+    )

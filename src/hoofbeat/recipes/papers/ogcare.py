@@ -47,10 +47,10 @@ from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, numbered, pointed, sound
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
-from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, reviewed
+from hoofbeat.recipes.review_tasks import ACCEPT, ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.steps import RecipeStep, ask, sample, together
 from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial, with_rival
-from hoofbeat.records import Document, Question, Span
+from hoofbeat.records import AcceptedAnswer, Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
 Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome | AskAgain]
@@ -179,7 +179,7 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         *together(*tried_again[1:], *distracting_again[1:]),
         *([account_for_trials("trials", _exam)] if tried else ()),
         label_step("specialty", "ogcare"),
-        reviewed("review", s.reviews, lambda _item, labels: _rated(labels, s), criteria=CRITERIA),
+        reviewed("review", s.reviews, lambda _item, labels: _rated(labels, s), criteria=CRITERIA, others=(ACCEPT,)),
     ]
 
 
@@ -649,6 +649,7 @@ def _made(item: RecipeItem, vignette: str, context: RecipeContext) -> Question:
         text=item["question"],
         context=vignette,
         answer=item["answer"],
+        accepted=msgspec.convert(item.get("accepted") or (), tuple[AcceptedAnswer, ...]),
         documents=item.documents,
         evidence=item.evidence,
         facets={**item.facets, "year": str(year) if year else "unknown"},

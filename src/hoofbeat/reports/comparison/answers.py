@@ -417,7 +417,7 @@ def _differs(a: Question, b: Question) -> list[str]:
         said.append("another text")
     if a.options and b.options and sorted(a.options) != sorted(b.options):
         said.append("other options")
-    if a.answer != b.answer:
+    if a.right_answers != b.right_answers:
         said.append("another gold answer")
     return said
 

@@ -72,7 +72,7 @@ def each_flipped(compared: AnswersComparison) -> Iterator[FlippedQuestion]:
                 context=question.context,
                 text=question.text,
                 options=question.options,
-                gold=question.answer,
+                gold=question.reference,
                 evidence=question.evidence,
                 first=read.side(pair.first),
                 second=read.side(pair.second),
