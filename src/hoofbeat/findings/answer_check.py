@@ -43,7 +43,7 @@ ANSWERS, ITEMS = "answers.json", "items.jsonl"
 _PLACED = "letter"
 
 
-class Baseline(Struct, frozen=True, kw_only=True):
+class BaselineResult(Struct, frozen=True, kw_only=True):
     """A system that saw only a part of each question: how many it got right, against chance and against the whole.
 
     `chance` is None where a question's options are not known. `whole` is the share right of the same model by the same
@@ -88,7 +88,7 @@ class AnswerCheck(Struct, frozen=True, kw_only=True):
     flags: dict[str, int]
     unused_options: tuple[int, int]
     """How many wrong options no system chose, and how many wrong options there are."""
-    baselines: tuple[Baseline, ...]
+    baselines: tuple[BaselineResult, ...]
     places: tuple[PlaceBias, ...]
     calibrations: tuple[AnswerCalibration, ...]
     abstentions: tuple[Abstention, ...]
@@ -152,7 +152,7 @@ def _warnings(matrix: ScoreMatrix) -> list[str]:
     return told
 
 
-def _baselines(questions: Mapping[str, Question], results: Sequence[Outcome]) -> list[Baseline]:
+def _baselines(questions: Mapping[str, Question], results: Sequence[Outcome]) -> list[BaselineResult]:
     systems = by_system(results)
     found = []
     for (model, condition), rows in systems.items():
@@ -166,7 +166,7 @@ def _baselines(questions: Mapping[str, Question], results: Sequence[Outcome]) ->
             _against_whole(
                 scored,
                 whole,
-                Baseline(
+                BaselineResult(
                     model=model,
                     condition=condition,
                     n=len(scored),
@@ -179,7 +179,7 @@ def _baselines(questions: Mapping[str, Question], results: Sequence[Outcome]) ->
     return found
 
 
-def _against_whole(part: Sequence[Outcome], whole: Sequence[Outcome], found: Baseline) -> Baseline:
+def _against_whole(part: Sequence[Outcome], whole: Sequence[Outcome], found: BaselineResult) -> BaselineResult:
     """A baseline with what the same model gets right with the whole question, over what both answered."""
     first = {row.question: row.correct for row in part if row.sample == 0}
     pairs = [
