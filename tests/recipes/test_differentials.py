@@ -291,6 +291,33 @@ def test_alternatives_of_the_discussion_carry_quotes(tmp_path: Path) -> None:
     assert {span.quote for span in item.evidence} >= {"We considered lymphoma", "lymphoma, tuberculosis"}
 
 
+def test_the_model_is_told_what_rules_object_to_in_its_alternatives(tmp_path: Path) -> None:
+    first = _alternatives(("We considered lymphoma", "Lymphoma"), ("a sentence of nobody", "Tuberculosis"))
+    second = _alternatives(("We considered lymphoma", "Lymphoma"), ("lymphoma, tuberculosis", "Tuberculosis"))
+    said = iter([first, second])
+    with a_context(tmp_path, [REPORT], RecipeSettings(), lambda *_: next(said)) as context:
+        (outcome,) = discussed_alternatives("a", 2, min_match=0.9).run([KNOWN], context)
+    item = _kept(outcome)
+    assert [each["text"] for each in item["alternatives"]] == ["Lymphoma", "Tuberculosis"]
+    assert "dropped" not in item.values
+    assert "asked again: a proposed option can't be used" in item.lineage[-1].note
+
+
+@pytest.mark.parametrize("name", ["Splenectomy", "Escherichia coli", "Ejection fraction of 30%", "Headache"])
+def test_a_proposal_that_is_no_disease_is_asked_for_again(tmp_path: Path, name: str) -> None:
+    asked: list[str] = []
+
+    def says(_name: str, request: ChatRequest) -> object:
+        asked.append(request.messages[-1].content)
+        return {"diagnoses": [name if len(asked) == 1 else "Gout", "Mumps"]}
+
+    with a_context(tmp_path, [REPORT], RecipeSettings(), says) as context:
+        (outcome,) = proposals_from_stem("p", 2, vocabularies=("icd10cm",)).run([KNOWN], context)
+    assert _kept(outcome)["proposals"] == ["Gout", "Mumps"]
+    assert f"{name!r}: names a" in asked[1]
+    assert KNOWN["diagnosis"] not in asked[1]  # whoever proposes does not know the answer
+
+
 def test_more_are_asked_for_only_where_the_discussion_has_too_few(tmp_path: Path) -> None:
     item = KNOWN.put(alternatives=[{"text": "Lymphoma", "quote": "lymphoma"}])
     more = _kept(_run(tmp_path, further_alternatives("f", 3), item, {"diagnoses": ["1. Gout", "Measles.", "Mumps"]}))

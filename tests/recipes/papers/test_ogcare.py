@@ -124,6 +124,8 @@ def test_wrong_numbers_are_tolerated_where_the_parameter_says_so(tmp_path: Path)
     artefact = build_one(tmp_path, script, unfound=1)
     (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert len(item["timeline"]) == 4
+    (flag,) = [each for each in item["flags"] if each.startswith("passed over")]
+    assert "number 99 of" in flag
 
 
 def test_a_repeated_number_counts_once(tmp_path: Path) -> None:

@@ -225,6 +225,20 @@ def test_a_bad_proposal_is_turned_away(tmp_path: Path, said: str) -> None:
     ), reasons
 
 
+def test_a_bad_proposal_is_asked_for_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def says(name: str, request: ChatRequest) -> object:
+        if name != "sourceqa-propose":
+            return rules(name, request)
+        asked.append(request.messages[-1].content)
+        return {"questions": ["```?" if len(request.messages) == 2 else "How long must I take my medicines at night?"]}
+
+    artefact = built(tmp_path, SourceqaSettings(propose=1), says)
+    assert len(Benchmark(artefact).questions) == 1
+    assert "objects to question 1 of your list: the proposed question" in asked[-1]
+
+
 def test_a_rewriting_that_a_reader_calls_different_is_rejected(tmp_path: Path) -> None:
     def says(name: str, request: ChatRequest) -> object:
         if name == "sourceqa-same" and "drive my car" in user_text(request):

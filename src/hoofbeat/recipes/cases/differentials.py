@@ -1,9 +1,10 @@
 """Candidates for the wrong options of a question about a diagnosis: the report's own alternatives and a model's.
 
 Alternatives come from the report, whichever section names them, each with a quote that is found in the source; where
-they are too few, more are asked for. Proposals come from the stem alone. Merging leaves no two that mean the same, and
-none that means the right answer; which of them become options, a model says (`option_choice`). Everything that was
-dropped is in the item's `dropped`, with its origin and why, or in the details of its rejection.
+they are too few, more are asked for. What rules object to is told to the model once. Proposals come from the stem
+alone. Merging leaves no two that mean the same, and none that means the right answer; which of them become options, a
+model says (`option_choice`). Everything that was dropped is in the item's `dropped`, with its origin and why, or in the
+details of its rejection.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.diagnosis_names import names_measure, names_organism, names_procedure
 from hoofbeat.recipes.guards.text_checks import sound
-from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, Schema, ask, check
 from hoofbeat.records import Document
 from hoofbeat.window import size
@@ -36,6 +37,8 @@ MAX_WORDS = 15
 
 DIFFERENTIALS, FURTHER, PROPOSALS = (f"clinbench-{each}" for each in ("differentials", "further", "proposals"))
 
+_MORE = "more than were asked for"
+_SHOWN = 160
 _MAX_CANDIDATES = 24
 _ICD = "icd10cm"
 _SYMPTOMS = "R"
@@ -55,11 +58,18 @@ def discussed(document: Document, room: int) -> str:
 
 
 def discussed_alternatives(
-    name: str, count: int, *, min_match: float, max_words: int = MAX_WORDS, shared: float = MIN_SHARED
+    name: str,
+    count: int,
+    *,
+    min_match: float,
+    max_words: int = MAX_WORDS,
+    shared: float = MIN_SHARED,
+    vocabularies: Sequence[str] = (),
 ) -> RecipeStep:
-    """So many alternatives that the report itself weighs; one whose quote does not prove it is dropped.
+    """So many alternatives that the report itself weighs, each proven by a quote.
 
-    `shared` is the share of an alternative's words that its quote must have.
+    `shared` is the share of an alternative's words that its quote must have. Where rules leave too few, the model is
+    told what they object to and asked once more; what they object to then is dropped, and listed.
     """
 
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
@@ -68,30 +78,34 @@ def discussed_alternatives(
         fitted = context.fit(text, prompt, beside=len(item["diagnosis"]))
         return {"count": count, "diagnosis": item["diagnosis"], "text": fitted}
 
-    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
         document = context.document(item.documents[0])
         kept: list[dict[str, str]] = []
+        dropped: list[tuple[str, str]] = []
         for each in value["alternatives"]:
             text, quote = plain_option(str(each["name"])), str(each["quote"])
             found = find_quote(document, quote, min_score=min_match)
-            why = _unfit(text, document.text, max_words)
+            why = _unfit(text, document.text, max_words) or _no_disease(text, context, vocabularies)
             if not why and found is None:
                 why = "its quote is not in the source"
             elif not why and not NamedDiagnosis(text, (), document, context).in_words(quote, shared):
                 why = "its quote does not name it"
             elif not why and len(kept) == count:
-                why = "more than were asked for"
+                why = _MORE
             if why or found is None:
-                item = _dropping(item, text, DISCUSSION, why)
+                dropped.append((text, why))
                 continue
             kept.append({"text": text, "quote": quote})
             item = item.proven(*found.spans)
-        return item.put(alternatives=kept)
+        done = _dropping_all(item.put(alternatives=kept), dropped, DISCUSSION)
+        return _repaired(done, dropped, lacking=len(kept) < count)
 
     return ask(name, DIFFERENTIALS, values=values, read=read)
 
 
-def further_alternatives(name: str, count: int, *, max_words: int = MAX_WORDS) -> RecipeStep:
+def further_alternatives(
+    name: str, count: int, *, max_words: int = MAX_WORDS, vocabularies: Sequence[str] = ()
+) -> RecipeStep:
     """Ask for as many alternatives as the discussion lacks; items that have enough pass by."""
 
     def lacking(item: RecipeItem) -> int:
@@ -107,9 +121,11 @@ def further_alternatives(name: str, count: int, *, max_words: int = MAX_WORDS) -
             "stem": context.fit(item["stem"], load_prompt(FURTHER), beside=beside),
         }
 
-    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
-        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), lacking(item), max_words)
-        return _dropping_all(item, dropped, ASKED_FOR).put(further=kept)
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+        source, names = str(item["stem"]), value["diagnoses"]
+        kept, dropped = _fit_ones(names, source, lacking(item), max_words, context, vocabularies)
+        done = _dropping_all(item, dropped, ASKED_FOR).put(further=kept)
+        return _repaired(done, dropped, lacking=len(kept) < lacking(item))
 
     return ask(
         name,
@@ -121,15 +137,18 @@ def further_alternatives(name: str, count: int, *, max_words: int = MAX_WORDS) -
     )
 
 
-def proposals_from_stem(name: str, count: int, *, role: str = "second", max_words: int = MAX_WORDS) -> RecipeStep:
+def proposals_from_stem(
+    name: str, count: int, *, role: str = "second", max_words: int = MAX_WORDS, vocabularies: Sequence[str] = ()
+) -> RecipeStep:
     """The likeliest diagnoses by the stem alone: whoever proposes them does not know the answer."""
 
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         return {"count": count, "stem": context.fit(item["stem"], load_prompt(PROPOSALS), role)}
 
-    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
-        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), count, max_words)
-        return _dropping_all(item, dropped, STEM).put(proposals=kept)
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), count, max_words, context, vocabularies)
+        done = _dropping_all(item, dropped, STEM).put(proposals=kept)
+        return _repaired(done, dropped, lacking=len(kept) < count)
 
     return ask(
         name,
@@ -228,14 +247,30 @@ def _enough(item: RecipeItem, minimum: int, context: RecipeContext) -> Outcome:
     return item.put(options=sorted(item["options"], key=lambda option: order.index(option["text"])))
 
 
+def _repaired(item: RecipeItem, dropped: Sequence[tuple[str, str]], *, lacking: bool) -> Outcome | AskAgain:
+    """The item, or what to tell the model of names that rules drop where too few are left."""
+    faults = [f"{text[:_SHOWN]!r}: {why}" for text, why in dropped if why != _MORE]
+    if not faults or not lacking:
+        return item
+    told = "; ".join(faults)
+    say = f"Rules object to some of the diagnoses: {told}. Mend these or name others in their place, and keep the rest."
+    return AskAgain(reason="a proposed option can't be used", details=told, say=say, otherwise=item)
+
+
 def _fit_ones(
-    texts: Sequence[object], source: str, count: int, max_words: int
+    texts: Sequence[object],
+    source: str,
+    count: int,
+    max_words: int,
+    context: RecipeContext,
+    vocabularies: Sequence[str],
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """The first so many names that can be options, and the others with why not."""
     kept: list[str] = []
     dropped: list[tuple[str, str]] = []
     for text in map(plain_option, map(str, texts)):
-        why = _unfit(text, source, max_words) or ("more than were asked for" if len(kept) == count else "")
+        why = _unfit(text, source, max_words) or _no_disease(text, context, vocabularies)
+        why = why or (_MORE if len(kept) == count else "")
         if why:
             dropped.append((text, why))
         else:

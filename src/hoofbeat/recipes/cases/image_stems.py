@@ -29,7 +29,7 @@ from hoofbeat.recipes.cases.redaction import joint
 from hoofbeat.recipes.cases.residue import without_call_outs
 from hoofbeat.recipes.cases.stems import Spans, Wordings, sentences, spans_with_call_outs, wordings_of
 from hoofbeat.recipes.context import RecipeContext, TableFile
-from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Figure
@@ -70,6 +70,7 @@ _NUMBER = re.compile(r"[Ss]?\d+")
 _CLOSING = re.compile(r"[A-Za-z\d\s,–&-]{0,12}[)\]]|[A-Za-z]?\b")
 _SPACES = re.compile(r"[ \t]{2,}")
 _SPACE_BEFORE = re.compile(r"[ \t]+(?=[.,;])")
+_SHOWN = 160
 _LONGEST_REFERENCE = 15
 _LONGEST_HEAD = 40
 _SHORTEST_TAIL = 4
@@ -396,16 +397,25 @@ def find_figures(name: str, *, min_pixels: int) -> RecipeStep:
     return check(name, judge)
 
 
-def describing_sentences(name: str) -> RecipeStep:
-    """Ask a model for sentences that describe what the figures show; items without figures pass by."""
+def describing_sentences(name: str, *, min_match: float) -> RecipeStep:
+    """Ask a model for sentences that describe what the figures show; items without figures pass by.
+
+    Where the stem has no such sentence, the model is told and asked once more.
+    """
 
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         captions = {each.id: f"{each.label}. {each.caption}" for each in context.document(item.documents[0]).figures}
         figures = "\n".join(captions[each["figure"]] for each in item["figures"])
         return {"figures": figures, "stem": context.fit(item["stem"], load_prompt(PROMPT), beside=len(figures))}
 
-    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
-        return item.put(describing=[str(each) for each in value["sentences"]])
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+        done = item.put(describing=[str(each) for each in value["sentences"] if str(each).strip()])
+        unknown = _image_stem(done, context, min_match).unknown
+        if not unknown:
+            return done
+        told = "; ".join(f"{each[:_SHOWN]!r}" for each in unknown)
+        say = f"These sentences are not in the case: {told}. Copy the beginning of each sentence letter by letter."
+        return AskAgain(reason="a sentence is not in the stem", details=told, say=say, otherwise=done)
 
     return ask(name, PROMPT, values=values, read=read, when=lambda item: "figures" in item.values)
 
@@ -419,17 +429,22 @@ def image_version(name: str, *, min_words: int, min_match: float) -> RecipeStep:
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         if "figures" not in item.values:
             return item
-        document = context.document(item.documents[0])
-        placed = msgspec.convert(item["figures"], tuple[FigurePlacement, ...])
-        quotes, wordings = item.get("describing", ()), wordings_of(item)
-        made = image_stem(document, spans_with_call_outs(item), placed, quotes, min_match=min_match, wordings=wordings)
-        seen = {number for each in placed for number in _NUMBER.findall(each.marker)}
-        made = msgspec.structs.replace(made, text=without_call_outs(made.text, seen))
+        made = _image_stem(item, context, min_match)
         if len(made.text.split()) < min_words:
             return item.put(no_image="too little text is left beside the images")
         return item.put(image=msgspec.to_builtins(made))
 
     return check(name, judge)
+
+
+def _image_stem(item: RecipeItem, context: RecipeContext, min_match: float) -> ImageStem:
+    """The image version of an item's stem, without marks for figures that are not placed."""
+    document = context.document(item.documents[0])
+    placed = msgspec.convert(item["figures"], tuple[FigurePlacement, ...])
+    quotes, wordings = item.get("describing", ()), wordings_of(item)
+    made = image_stem(document, spans_with_call_outs(item), placed, quotes, min_match=min_match, wordings=wordings)
+    seen = {number for each in placed for number in _NUMBER.findall(each.marker)}
+    return msgspec.structs.replace(made, text=without_call_outs(made.text, seen))
 
 
 def account_for_images(items: Sequence[RecipeItem], context: RecipeContext) -> None:

@@ -188,11 +188,17 @@ def numbered(
 
 
 def pointed(
-    numbers: Sequence[int], spans: Sequence[Span], what: str, *, tolerated: int = 0
+    numbers: Sequence[int],
+    spans: Sequence[Span],
+    what: str,
+    *,
+    tolerated: int = 0,
+    passed_over: list[str] | None = None,
 ) -> list[Span] | ItemRejection:
     """The sentences of these numbers, each once, or why not: more wrong ones than are tolerated, or none at all.
 
-    A sentence that talks to a model is a wrong one. `what` names what the sentences are to prove.
+    A sentence that talks to a model is a wrong one. `what` names what the sentences are to prove. Wrong ones that are
+    tolerated are added to `passed_over`.
     """
     faults: list[ItemRejection] = []
     found: dict[int, Span] = {}
@@ -206,4 +212,6 @@ def pointed(
             found[number] = spans[number - 1]
     if len(faults) > tolerated:
         return faults[0]
+    if passed_over is not None:
+        passed_over += [f"passed over: {fault.reason} ({fault.details})" for fault in faults]
     return list(found.values()) or ItemRejection(reason=f"there is no quote for the {what}")

@@ -130,10 +130,13 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
                 min_match=s.quote_match,
                 max_words=s.option_words,
                 shared=s.named_by,
+                vocabularies=s.vocabularies,
             ),
-            proposals_from_stem("proposals", s.proposals, max_words=s.option_words),
+            proposals_from_stem("proposals", s.proposals, max_words=s.option_words, vocabularies=s.vocabularies),
         ),
-        further_alternatives("alternatives asked for", s.alternatives, max_words=s.option_words),
+        further_alternatives(
+            "alternatives asked for", s.alternatives, max_words=s.option_words, vocabularies=s.vocabularies
+        ),
         merge_step("candidates", vocabularies=s.vocabularies),
         *option_steps(
             "options",
@@ -156,7 +159,7 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
         revise("revisions", s.reviews, min_options=s.min_options, min_match=s.quote_match),
         no_leaks("leaks after revision", min_match=s.leak_match, negated=s.leak_negated),
         find_figures("figures", min_pixels=s.image_pixels),
-        *([describing_sentences("image sentences")] if s.describing == "model" else []),
+        *([describing_sentences("image sentences", min_match=s.quote_match)] if s.describing == "model" else []),
         image_version("image version", min_words=s.image_words, min_match=s.quote_match),
         findings_step("review", s.reviews, action=s.findings, min_passed=s.min_passed),
     ]

@@ -218,6 +218,11 @@ def _insist(fault: ItemRejection, say: str, item: RecipeItem) -> AskAgain:
     return msgspec.structs.replace(fault.again(say), otherwise=flagged)
 
 
+def _passing(item: RecipeItem, passed: Sequence[str]) -> RecipeItem:
+    """The item with what was passed over because a parameter tolerates it, among its flags."""
+    return item.put(flags=[*item.get("flags", ()), *passed]) if passed else item
+
+
 def _wrong(fault: ItemRejection) -> AskAgain:
     """Ask again for what can't stay; where the second reply has the same fault, the item is rejected."""
     return fault.again(f"Your reply can't be used: {fault.reason} ({fault.details or 'nothing there'}).")
@@ -240,21 +245,22 @@ def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContex
     s, document = context.settings, _report(item, context)
     spans, _ = _shown(item, context, "significance")
     significance, step = _line(value["significance"]), _line(value["step"]).rstrip(".")
-    why = pointed(value["significance_sentences"], spans, "significance", tolerated=s.unfound)
+    passed: list[str] = []
+    why = pointed(value["significance_sentences"], spans, "significance", tolerated=s.unfound, passed_over=passed)
     if value["kind"] in _REFUSED:
         at = None if isinstance(why, ItemRejection) else why[0]
         return ItemRejection(reason=_REFUSED[value["kind"]], details=significance, span=at)
     for what, text, maximum in (("significance", significance, s.reason_words), ("decisive step", step, s.step_words)):
         if fault := sound(text, what=what, source=document.text, max_words=maximum):
             return _wrong(fault)
-    done = pointed(value["step_sentences"], spans, "decisive step", tolerated=s.unfound)
+    done = pointed(value["step_sentences"], spans, "decisive step", tolerated=s.unfound, passed_over=passed)
     if isinstance(why, ItemRejection):
         return _wrong(why)
     if isinstance(done, ItemRejection):
         return _wrong(done)
     told, doubt = told_at(step, done, spans, document)
     step_at = begun_at(step, told, spans, document)
-    item = item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at)
+    item = _passing(item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at), passed)
     if not telling_words(step):
         return _wrong(ItemRejection(reason="the decisive step names nothing", details=step))
     if fault := no_action(step):
@@ -274,8 +280,9 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
     spans, _ = _shown(item, context, "course")
     said: dict[Span, str] = {}
     both: list[Span] = []
+    passed: list[str] = []
     for when in ("before", "after"):
-        found = pointed(value[when], spans, "timeline", tolerated=s.unfound) if value[when] else []
+        found = pointed(value[when], spans, "timeline", tolerated=s.unfound, passed_over=passed) if value[when] else []
         if isinstance(found, ItemRejection):
             return _wrong(found)
         both += [span for span in found if span in said]
@@ -283,7 +290,7 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
     limited = _limitations(item, value["limitations"], spans, context)
     if isinstance(limited, ItemRejection):
         return _wrong(limited)
-    done, doubtful = _sorted(limited, said, spans, context)
+    done, doubtful = _sorted(_passing(limited, passed), said, spans, context)
     if len(done["facts"]) < s.min_events:
         details = f"{len(done['facts'])} of {len(said)} events"
         return _wrong(ItemRejection(reason="too few events before the decisive step", details=details))
@@ -325,17 +332,19 @@ def _limitations(
     s = context.settings
     found: list[dict[str, str]] = []
     faults: list[ItemRejection] = []
+    passed: list[str] = []
     for entry in entries:
         words = _line(entry["limitation"])
         if fault := sound(words, what="limitation", source=_report(item, context).text, max_words=s.reason_words):
             return fault
-        quotes = pointed(entry["sentences"], spans, "limitations", tolerated=s.unfound)
+        quotes = pointed(entry["sentences"], spans, "limitations", tolerated=s.unfound, passed_over=passed)
         if isinstance(quotes, ItemRejection):
             faults.append(quotes)
+            passed.append(f"passed over: {words}: {quotes.reason} ({quotes.details})")
             continue
         item = item.proven(*quotes)
         found.append({"limitation": words, "quote": " ".join(_line(span.quote) for span in quotes)})
-    return faults[0] if len(faults) > s.unfound else item.put(limitations=found)
+    return faults[0] if len(faults) > s.unfound else _passing(item.put(limitations=found), passed)
 
 
 def _sorted(

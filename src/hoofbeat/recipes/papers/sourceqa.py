@@ -206,7 +206,12 @@ def _steps(settings: SourceqaSettings) -> list[RecipeStep]:
     return [
         check("read", _usable),
         _identifiers(removed, pack, by=settings.identifiers),
-        ask("propose", "sourceqa-propose", values=_proposal(pack), read=_proposed, when=lambda i: "slot" in i.values),
+        _private(
+            ask(
+                "propose", "sourceqa-propose", values=_proposal(pack), read=_proposed, when=lambda i: "slot" in i.values
+            ),
+            removed,
+        ),
         exact_step("exact duplicates", "message"),
         _duplicates("near-duplicates", "message", settings.cosine, settings, labels),
         check("form", _form),
@@ -396,7 +401,7 @@ def _proposal(pack: Pack) -> Any:
     return values
 
 
-def _proposed(item: RecipeItem, said: dict[str, Any], context: RecipeContext) -> Outcome:
+def _proposed(item: RecipeItem, said: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
     questions = [str(each) for each in said["questions"]]
     if item["slot"] >= len(questions):
         return ItemRejection(reason="fewer questions were proposed than asked for", details=f"{len(questions)} came")
@@ -404,7 +409,13 @@ def _proposed(item: RecipeItem, said: dict[str, Any], context: RecipeContext) ->
     text = _anonymous(item.id, questions[item["slot"]], "proposal", context)
     section = document.section_text(document.sections[item["section"]])
     maximum = context.settings.question_words
-    return sound(text, what="proposed question", source=section, max_words=maximum) or item.put(message=text)
+    wrong = sound(text, what="proposed question", source=section, max_words=maximum)
+    if wrong is None:
+        return item.put(message=text)
+    return wrong.again(
+        f"A rule objects to question {item['slot'] + 1} of your list: {wrong.reason}. Write one question of at most "
+        f"{maximum} words in its place, in the language of the text."
+    )
 
 
 def _form(item: RecipeItem, context: RecipeContext) -> Outcome:
