@@ -160,7 +160,7 @@ class TimedEncoder:
     """Encodes query texts and adds up the seconds that takes."""
 
     def __init__(self, collection: PassageCollection) -> None:
-        self._encoder, _ = collection.dense("minilm")
+        self._encoder = collection.dense("minilm").encoder
         self.seconds = self.cpu = 0.0
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:

@@ -17,10 +17,10 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-from msgspec import MsgspecError
+from msgspec import MsgspecError, json, to_builtins
 from numpy.typing import NDArray
 
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
@@ -33,10 +33,11 @@ from hoofbeat.retrieval.index.dense_search import DenseSearcher
 from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
 from hoofbeat.retrieval.index.query_vectors import Instructions, instructions
 from hoofbeat.retrieval.index.topk import Indices
+from hoofbeat.retrieval.index.window_pieces import PieceSearcher, WindowTally, texts_to_encode
 from hoofbeat.retrieval.line import Node, stages
 from hoofbeat.retrieval.stage_roles import Ranker
 from hoofbeat.store import Manifest, create, open_artefact
-from hoofbeat.store.files import cache_folder, output_errors
+from hoofbeat.store.files import cache_folder, output_errors, read_bytes, write_bytes
 from hoofbeat.store.tables import IndexedTable, write_indexed
 
 try:
@@ -89,6 +90,17 @@ def _alone(target: Path) -> Iterator[None]:
         yield
 
 
+class PassageVectors(NamedTuple):
+    """An encoder, the search over passages encoded by it, and how many of them are longer than it reads.
+
+    There is no tally where the encoder does not say how much it reads.
+    """
+
+    encoder: Encoder
+    search: DenseSearcher | PieceSearcher
+    tally: WindowTally | None
+
+
 class PassageCollection:
     """Passages, document by document, and the indexes over them."""
 
@@ -111,7 +123,7 @@ class PassageCollection:
         self._numbers = {document: number for number, document in enumerate(self.documents)}
         self._postings: Postings | None = None
         self._bm25: dict[tuple[float, float, bool], Bm25] = {}
-        self._dense: dict[tuple[str, ...], tuple[Encoder, DenseSearcher]] = {}
+        self._dense: dict[tuple[str, ...], PassageVectors] = {}
 
     def texts(self) -> Iterator[str]:
         """What retrievers read of every passage, in order."""
@@ -120,8 +132,12 @@ class PassageCollection:
     def describe(self, *, lexical: bool, dense: Collection[tuple[str, ...]] = ()) -> dict[str, object]:
         """The analysis, and which vectors are searched how, as a manifest records them; `dense` names the searches."""
         used = {
-            ",".join(filter(None, key)): {"encoder": encoder.identity, **index.describe()}
-            for key, (encoder, index) in self._dense.items()
+            ",".join(filter(None, key)): {
+                "encoder": made.encoder.identity,
+                **made.search.describe(),
+                **({"longer than window": to_builtins(made.tally)} if made.tally and made.tally.longer else {}),
+            }
+            for key, made in self._dense.items()
             if key in dense
         }
         analysis = {"analysis": self.analyzer.describe()} if lexical else {}
@@ -138,14 +154,25 @@ class PassageCollection:
         return self._bm25[k1, b, partitioned]
 
     def dense(
-        self, spec: str, *, search: str = "exact", store: str = "float32", instruct: str = "none"
-    ) -> tuple[Encoder, DenseSearcher]:
-        """An encoder and the search over all passages encoded by it."""
-        key = (spec, search, store, instruct)
+        self,
+        spec: str,
+        *,
+        search: str = "exact",
+        store: str = "float32",
+        instruct: str = "none",
+        truncate: bool = False,
+    ) -> PassageVectors:
+        """An encoder and the search over all passages encoded by it.
+
+        Passages longer than it reads have a vector for each part; with `truncate` only their beginning is encoded.
+        """
+        key = (spec, search, store, instruct, *(("truncate",) if truncate else ()))
         if key not in self._dense:
             encoder = self._load_encoder(spec)
-            vectors = self._kept_vectors(encoder, instructions(instruct))
-            self._dense[key] = encoder, DenseSearcher.over(vectors, store=store, search=search, progress=self.progress)
+            vectors, owners, tally = self._kept_vectors(encoder, instructions(instruct), truncate=truncate)
+            rows = DenseSearcher.over(vectors, store=store, search=search, progress=self.progress)
+            searcher = rows if len(owners) == len(self.passages) else PieceSearcher(rows, owners)
+            self._dense[key] = PassageVectors(encoder, searcher, tally)
         return self._dense[key]
 
     def place_of(self, passage_id: str) -> int | None:
@@ -192,24 +219,36 @@ class PassageCollection:
             lambda folder: Postings.load(folder, self.analyzer),
         )
 
-    def _kept_vectors(self, encoder: Encoder, words: Instructions) -> NDArray[np.float32]:
-        def build() -> NDArray[np.float32]:
-            if not len(self.passages):
-                return np.empty((0, encoder.dimension), np.float32)
-            return encoder.encode_documents(list(self.texts()), words, self.progress)
+    def _kept_vectors(
+        self, encoder: Encoder, words: Instructions, *, truncate: bool
+    ) -> tuple[NDArray[np.float32], Indices, WindowTally | None]:
+        """The vectors, the passage that each belongs to, and how many passages are longer than the encoder reads."""
+        before = words.document or encoder.prompts.document
 
-        def load(folder: Path) -> NDArray[np.float32]:
-            loaded: NDArray[np.float32] = np.load(folder / "vectors.npy", mmap_mode="r")
-            if len(loaded) != len(self.passages):
-                raise ValueError("there is not one vector for each passage")
-            return loaded
+        def build() -> tuple[NDArray[np.float32], Indices, WindowTally | None]:
+            made = texts_to_encode(self.passages, encoder, before, truncate=truncate)
+            if not made.texts:
+                return np.empty((0, encoder.dimension), np.float32), made.owners, made.tally
+            return encoder.encode_documents(made.texts, words, self.progress), made.owners, made.tally
+
+        def save(draft: Path) -> None:
+            vectors, owners, tally = build()
+            np.save(draft / "vectors.npy", vectors)
+            np.save(draft / "owners.npy", owners)
+            write_bytes(draft / "window.json", json.encode(tally))
+
+        def load(folder: Path) -> tuple[NDArray[np.float32], Indices, WindowTally | None]:
+            vectors: NDArray[np.float32] = np.load(folder / "vectors.npy", mmap_mode="r")
+            owners: Indices = np.load(folder / "owners.npy")
+            if len(vectors) != len(owners) or len(np.unique(owners)) != len(self.passages):
+                raise ValueError("there is not a vector for each passage")
+            return vectors, owners, json.decode(read_bytes(folder / "window.json"), type=WindowTally | None)
 
         if self.folder is None:
             return build()
-        before = words.document or encoder.prompts.document
-        settings: dict[str, object] = {"encoder": encoder.identity, "instruction": before}
-        name = f"vectors-{_digest(repr((encoder.identity, before)))}"
-        return kept(self.folder / name, settings, lambda draft: np.save(draft / "vectors.npy", build()), load)
+        settings: dict[str, object] = {"encoder": encoder.identity, "instruction": before, "truncate": truncate}
+        name = f"vectors-{_digest(repr((_PARTS, encoder.identity, before, truncate)))}"
+        return kept(self.folder / name, settings, save, load)
 
 
 def _digest(text: str) -> str:
@@ -245,6 +284,7 @@ def _lay_out(passages: Sequence[Passage]) -> tuple[list[str], Indices]:
 FORMAT = 2
 """Raised when kept indexes of an older form must not be read."""
 
+_PARTS = 1  # raised when passages longer than a window are cut into other parts
 _SHIFT = 40
 _PASSAGES = "passages.jsonl"
 

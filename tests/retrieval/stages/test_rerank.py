@@ -29,8 +29,19 @@ def test_a_cross_encoder_scores_every_text(tmp_path: Path) -> None:
     assert results[1].kind == "unreadable"
     assert results[2:] == [[], earlier]
     assert reranker.notes == []
-    reranker.rerank([query("fever")], [["cough " * 30]], Bench(None))
-    assert reranker.notes == ["1 of 6 pairs were cut at the 16 tokens that tiny reads"]
+    planted = "fever " * 20 + "cough " * 4 + "fever " * 6
+    (whole,) = reranker.rerank([query("fever")], [[planted]], Bench(None))
+    assert whole == pytest.approx([1 + 10 * (8 + 8)])  # the best part has all four, of twelve words beside the query
+    assert reranker.notes == [
+        "1 of 6 texts are longer than the 16 tokens that tiny reads with the query (52.9% of the text is behind them): "
+        "they were read in parts, and the best part counts"
+    ]
+    cut = stage(f"rerank[with={folder},truncate=yes]").method
+    assert cut.rerank([query("fever")], [[planted]], Bench(None)) == [pytest.approx([1 + 10 * 12])]
+    assert cut.notes == [
+        "1 of 1 texts are longer than the 16 tokens that tiny reads with the query: 1 pairs were cut, and up to 60.0% "
+        "of the text was not read"
+    ]
     assert reranker.identity.startswith("cross-encoder:tiny@")
 
 
@@ -58,6 +69,7 @@ def test_lines_name_rerankers() -> None:
         ("rerank[with=YesNo]", "there is no reranker 'YesNo'"),
         ("rerank[with=minilm]", "there is no reranker 'minilm'"),
         ("rerank[window=10]", "window can't be used with yesno"),
+        ("rerank[with=listwise,truncate=yes]", "truncate can't be used with listwise"),
         ("rerank[with=./here,model=x,chars=300]", "model and chars can't be used with a cross-encoder"),
         ("rerank[with=listwise,window=5,stride=6]", "a stride of 6 over a window of 5 would leave texts unread"),
     ],

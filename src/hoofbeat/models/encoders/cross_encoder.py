@@ -3,7 +3,8 @@
 The folder is what sentence-transformers or `optimum-cli export onnx` writes: `config.json`, `tokenizer.json`, and the
 model as ONNX, beside them or in `onnx/`. Nothing in it is run as code. One pair goes through the model at a time,
 several side by side on one thread each: nothing is padded, so a pair's score can't depend on its neighbours or on the
-number of threads. A pair longer than the model's window is cut to it, always off the longer of the two.
+number of threads. A pair longer than the model's window is cut to it, always off the longer of the two; `parts` gives a
+long text in parts that are not.
 """
 
 from __future__ import annotations
@@ -54,6 +55,14 @@ class _Scored(NamedTuple):
     cut: bool
 
 
+class TextParts(NamedTuple):
+    """A text in parts that can be read beside a query, its tokens, and how many of them are behind the window."""
+
+    parts: tuple[str, ...]
+    tokens: int
+    behind: int
+
+
 class CrossEncoder:
     """A cross-encoder from a folder.
 
@@ -69,10 +78,12 @@ class CrossEncoder:
         model = _find_model(self.folder)
         config = _read(self.folder / "config.json", _Config, required=True)
         limits = _read(self.folder / "tokenizer_config.json", _TokenizerConfig)
-        self._tokenizer = _load_tokenizer(self.folder)
+        self._tokenizer, self._whole = (_load_tokenizer(self.folder) for _ in range(2))
         self.window = _window(config, limits, self._tokenizer, self.folder)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(self.window, strategy="longest_first")
+        self._whole.no_padding()
+        self._whole.no_truncation()
         self._relevant = _relevant_label(config)
         self._session, runtime = _load_session(model)
         self._inputs = _inputs(self._session, model)
@@ -98,6 +109,23 @@ class CrossEncoder:
                     self.cut += scored.cut
                     task.advance()
         return scores
+
+    def parts(self, query: str, text: str) -> TextParts:
+        """A text in parts that fit the window beside the query, a quarter shared between neighbours.
+
+        A query that takes more than half of the window leaves too little: then the pair is cut.
+        """
+        text = _encodable(text)
+        spans = self._whole.encode(text, add_special_tokens=False).offsets
+        taken = len(self._whole.encode(_encodable(query), add_special_tokens=False).ids)
+        room = self.window - taken - self._whole.num_special_tokens_to_add(True)
+        behind = max(0, len(spans) - max(room, 0))
+        if not behind or 2 * room < self.window:
+            return TextParts((text,), len(spans), behind)
+        shared = room // 4
+        starts = range(0, len(spans) - shared, room - shared)
+        found = tuple(text[spans[at][0] : spans[min(at + room, len(spans)) - 1][1]] for at in starts)
+        return TextParts(found, len(spans), behind)
 
     def _run(self, query: str, text: str) -> _Scored:
         encoding = self._tokenizer.encode(_encodable(query), _encodable(text))

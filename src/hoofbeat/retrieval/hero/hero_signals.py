@@ -331,7 +331,7 @@ class Signals:
         groups = [(each.query.text, each.dense) for each in asked]
         if self._encode is not None:
             return mean_vectors(groups, self._encode, self._encode)
-        encoder, _ = self.layout.children.dense(self.settings.encoder)
+        encoder = self.layout.children.dense(self.settings.encoder).encoder
         return mean_vectors(groups, encoder.encode_queries, encoder.encode_documents)
 
     def search(
@@ -377,7 +377,7 @@ class Signals:
 
     def _dense(self, collection: PassageCollection, vectors: Vectors, sources: Sequence[int]) -> list[Rankings]:
         """The sources are partitions of the children, of which only these are searched."""
-        _, dense = collection.dense(self.settings.encoder)
+        dense = collection.dense(self.settings.encoder).search
         return dense.search_parts(vectors, self.settings.first, collection.bounds, sources)
 
     def _collection(self, name: str) -> PassageCollection:
@@ -433,7 +433,7 @@ class Signals:
         if name == "dense":
             vectors = self.vectors(asked)
             assert vectors is not None
-            return collection.dense(self.settings.encoder)[1].search(vectors, depth, allowed)
+            return collection.dense(self.settings.encoder).search.search(vectors, depth, allowed)
         if allowed is not None and name in NAVIGATION:
             allowed = self.layout.sections_of(allowed)
         lexical = collection.bm25(_K1, _B)

@@ -235,12 +235,18 @@ def _pieces(text: str, start: int, end: int, chunking: Chunking, tokens: Spans |
 
 
 def _token_windows(text: str, chunking: Chunking, tokens: Spans | None) -> list[tuple[int, int]]:
-    """Windows of tokens, of which `truncate` takes the first.
+    """Windows of tokens, of which `truncate` takes the first."""
+    found = token_windows(text, chunking.size, chunking.overlap, _need(tokens))
+    return found[: 1 if chunking.unit == "truncate" else None]
+
+
+def token_windows(text: str, size: int, overlap: int, tokens: Spans) -> list[tuple[int, int]]:
+    """Start and end of windows of `size` tokens of a text, `overlap` of them shared with the window before.
 
     Encoders pass over accents that stand by themselves and the like; what they pass over stays with the token before
     it, so that no window ends within a letter and nothing but white space is left out.
     """
-    spans = _need(tokens)(text)
+    spans = tokens(text)
     if not spans:
         return []
     nexts = [*(start for start, _ in spans[1:]), len(text)]
@@ -249,7 +255,7 @@ def _token_windows(text: str, chunking: Chunking, tokens: Spans | None) -> list[
         for (start, end), following in zip(spans, nexts, strict=True)
     ]
     filled[0] = (len(text) - len(text.lstrip()), filled[0][1])
-    return list(_windows(filled, chunking.size, chunking.overlap))[: 1 if chunking.unit == "truncate" else None]
+    return list(_windows(filled, size, overlap))
 
 
 def _windows(units: Sequence[tuple[int, int]], size: int, overlap: int) -> Iterator[tuple[int, int]]:

@@ -16,6 +16,7 @@ from hoofbeat.retrieval.index.chunking import Chunking, pieces
 from hoofbeat.retrieval.index.dense_search import ApproximateSearcher, check_search
 from hoofbeat.retrieval.index.query_vectors import instructions, mean_vectors
 from hoofbeat.retrieval.index.topk import Indices
+from hoofbeat.retrieval.index.window_pieces import PieceSearcher, WindowTally, is_any_cut
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.passage_ranking import CUTTING, PassageRanker, PieceSearch
 from hoofbeat.retrieval.query_tasks import split_table
@@ -51,6 +52,9 @@ class DenseStage(PassageRanker):
         StageOption("search", "exact", "exact, ivf or hnsw", check=check_search),
         StageOption("store", "float32", "how vectors are kept", choices=("float32", "float16", "int8")),
         StageOption(
+            "truncate", "no", "yes: encode only the beginning of what is longer than it reads", choices=("no", "yes")
+        ),
+        StageOption(
             "instruct", "none", "the instruction before queries: by dataset, or FILE.toml#NAME", check=instructions
         ),
         *CUTTING,
@@ -85,6 +89,7 @@ class DenseStage(PassageRanker):
     def index_uses(self) -> tuple[IndexUse, ...]:
         """The vectors of its passages."""
         vectors = (self.tokenizer(), *(self.word(name) for name in ("search", "store", "instruct")))
+        vectors += ("truncate",) if self.word("truncate") == "yes" else ()
         queries = self.query_tokenizer() if self.word("queries") else ""
         return (IndexUse(Chunking.parse(self.word("chunk")), self.tokenizer(), vectors=vectors, queries=queries),)
 
@@ -92,11 +97,12 @@ class DenseStage(PassageRanker):
         self, collection: PassageCollection, queries: Sequence[SearchQuery], allowed: Indices | None, tools: StageTools
     ) -> tuple[PieceSearch, list[int]]:
         """Search by the vector of every piece."""
-        encoder, dense = collection.dense(
+        encoder, dense, tally = collection.dense(
             self.tokenizer(),
             search=self.word("search"),
             store=self.word("store"),
             instruct=self.word("instruct"),
+            truncate=self.word("truncate") == "yes",
         )
         asking = self._query_encoder(encoder, tools)
         cutting = self.query_pieces(tools)
@@ -112,12 +118,28 @@ class DenseStage(PassageRanker):
             partial(asking.encode_queries, instructions=words),
             partial(encoder.encode_documents, instructions=words),
         )
-        if isinstance(dense, ApproximateSearcher) and "queries" not in dense.measured_on:
-            dense.measure(vectors)
+        self._note(encoder, tally, asking, [text for _, part in groups for text in part])
+        rows = dense.rows if isinstance(dense, PieceSearcher) else dense
+        if isinstance(rows, ApproximateSearcher) and "queries" not in rows.measured_on:
+            rows.measure(vectors)
         return lambda numbers, k: dense.search(vectors[numbers], k, allowed), [owner for owner, _ in groups]
 
+    def _note(self, encoder: Encoder, tally: WindowTally | None, asking: Encoder, texts: Sequence[str]) -> None:
+        """Note what had to be assumed of the encoders, and what their windows keep out of vectors."""
+        words = instructions(self.word("instruct"))
+        if tally is None:
+            told = f"how much {encoder.name} reads of a text is not known: what is longer may be cut"
+        else:
+            told = tally.in_words(encoder.name)
+        self.notes = list(filter(None, dict.fromkeys((encoder.assumption, asking.assumption, told))))
+        if is_any_cut(texts, asking, words.query or asking.prompts.query):
+            self.notes.append(
+                f"queries longer than the {asking.window} tokens that {asking.name} reads were cut; "
+                f"qchunk=tokens:{asking.window} searches for all of them, piece by piece"
+            )
+
     def _query_encoder(self, encoder: Encoder, tools: StageTools) -> Encoder:
-        """The encoder of queries, whose vectors must fit those of the documents; notes what had to be assumed."""
+        """The encoder of queries, whose vectors must fit those of the documents."""
         asking = tools.indexes.encoder(self.query_tokenizer())
         if asking.dimension != encoder.dimension:
             raise UsageError(
@@ -125,9 +147,6 @@ class DenseStage(PassageRanker):
                 where=f"retriever line, {self}",
                 fix="name the two encoders that were trained together",
             )
-        for each in (encoder, asking):
-            if each.assumption and each.assumption not in self.notes:
-                self.notes.append(each.assumption)
         return asking
 
 

@@ -4,8 +4,9 @@
     rerank[with=listwise,window=20]@100         a language model puts windows of texts into order
     rerank[with=models/my-cross-encoder]@100    a cross-encoder from a folder
 
-A language model is shown a text up to so many characters, fewer where its window is smaller. The question comes first
-in a prompt, so an endpoint that caches prompts reads it once for all the texts of a query.
+A language model is shown a text up to so many characters, fewer where its window is smaller; a cross-encoder reads a
+text that is longer than its window in parts. The question comes first in a prompt, so an endpoint that caches prompts
+reads it once for all the texts of a query.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from hoofbeat.errors import UsageError, did_you_mean
 from hoofbeat.models import ChatRequest, Model, Reply
@@ -245,43 +247,63 @@ def _order_of(count: int) -> dict[str, object]:
 
 
 class CrossEncoderReranker:
-    """Scores by a cross-encoder."""
+    """Scores by a cross-encoder.
 
-    def __init__(self, encoder: CrossEncoder) -> None:
+    A text that does not fit its window beside the query is read in parts, and the best of them counts (MaxP); with
+    `truncate` only the beginning is read.
+    """
+
+    def __init__(self, encoder: CrossEncoder, *, truncate: bool = False) -> None:
         self.encoder = encoder
         self.identity = encoder.identity
-        self._pairs = 0
+        self._truncate = truncate
+        self._texts = self._longer = self._tokens = self._behind = 0
 
     @property
     def notes(self) -> list[str]:
         """What a reader of the results should know."""
-        if not self.encoder.cut:
+        if not self._longer:
             return []
-        return [
-            f"{self.encoder.cut} of {self._pairs} pairs were cut at the {self.encoder.window} tokens "
-            f"that {self.encoder.name} reads"
-        ]
+        reads = f"the {self.encoder.window} tokens that {self.encoder.name} reads with the query"
+        long = f"{self._longer:,} of {self._texts:,} texts are longer than {reads}"
+        share = f"{self._behind / max(1, self._tokens):.1%} of the text"
+        if self.encoder.cut:
+            return [f"{long}: {self.encoder.cut:,} pairs were cut, and up to {share} was not read"]
+        return [f"{long} ({share} is behind them): they were read in parts, and the best part counts"]
 
     def rerank(
         self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
     ) -> list[list[float] | Failure]:
         """For each query a score for each of its texts, higher is better; or why there are none."""
         asked = [[] if query.failure else list(found) for query, found in zip(queries, texts, strict=True)]
-        pairs = [(query.text, text) for query, found in zip(queries, asked, strict=True) for text in found]
+        parts = [[self._parts(query.text, text) for text in found] for query, found in zip(queries, asked, strict=True)]
+        pairs = [
+            (query.text, part)
+            for query, texts_read in zip(queries, parts, strict=True)
+            for read in texts_read
+            for part in read
+        ]
         scores = iter(self.encoder.score(pairs, tools.progress) if pairs else ())
-        self._pairs += len(pairs)
         results: list[list[float] | Failure] = []
-        for query, found in zip(queries, asked, strict=True):
-            mine = [next(scores) for _ in found]
+        for query, texts_read in zip(queries, parts, strict=True):
+            mine = [float(np.max([next(scores) for _ in read])) for read in texts_read]  # NaN stays NaN
             results.append(query.failure or (mine if all(map(math.isfinite, mine)) else _no_number(self.encoder)))
         return results
+
+    def _parts(self, query: str, text: str) -> tuple[str, ...]:
+        found = self.encoder.parts(query, text)
+        self._texts += 1
+        self._longer += found.behind > 0
+        self._tokens += found.tokens
+        self._behind += found.behind
+        return (text,) if self._truncate else found.parts
 
 
 def _no_number(encoder: CrossEncoder) -> Failure:
     return Failure(kind="unreadable", message=f"{encoder.name} gave a score that is no number")
 
 
-_METHODS = {"yesno": ("window", "stride"), "listwise": ()}
+_METHODS = {"yesno": ("window", "stride", "truncate"), "listwise": ("truncate",)}
 """The methods that ask a language model, and the options that mean nothing to them."""
 
 _CROSS_ENCODER = ("model", "chars", "window", "stride")
@@ -300,6 +322,9 @@ class RerankStage(Reranker):
         StageOption("chars", 2000, "how many characters of a text are read", min_=100, max_=1e9),
         StageOption("window", 20, "listwise: how many texts are ordered at a time", min_=2, max_=100),
         StageOption("stride", 10, "listwise: how far the window moves", min_=1, max_=100),
+        StageOption(
+            "truncate", "no", "yes: a cross-encoder reads only the beginning of long texts", choices=("no", "yes")
+        ),
     )
 
     def reset(self) -> None:
@@ -352,8 +377,21 @@ class RerankStage(Reranker):
         """For each query a score for each of its results, higher is better; or why there are none."""
         texts = [self._texts(each, tools) for each in found]
         scores = self.method.rerank(queries, texts, tools)
-        self.notes = list(self.method.notes)
+        self.notes = [*self.method.notes, *self._unread(texts)]
         return scores
+
+    def _unread(self, texts: Sequence[Sequence[str]]) -> list[str]:
+        """A note on what a language model is not shown of long texts."""
+        lengths = [len(text) for found in texts for text in found]
+        chars = self.count("chars")
+        longer = sum(length > chars for length in lengths)
+        if self.word("with") not in _METHODS or not longer:
+            return []
+        share = sum(max(0, length - chars) for length in lengths) / sum(lengths)
+        return [
+            f"{longer:,} of {len(lengths):,} texts are longer than the {chars:,} characters that are read of each; "
+            f"{share:.1%} of the text was not read (chars= reads more)"
+        ]
 
     def _texts(self, found: Sequence[FoundPassage], tools: StageTools) -> list[str]:
         if self.word("read") == "passage":
@@ -371,7 +409,7 @@ class RerankStage(Reranker):
             by = method if method in _METHODS else "a cross-encoder"
             raise self._wrong(f"{' and '.join(useless)} can't be used with {by}", "leave it out")
         if method not in _METHODS:
-            return CrossEncoderReranker(CrossEncoder(self._folder()))
+            return CrossEncoderReranker(CrossEncoder(self._folder()), truncate=self.word("truncate") == "yes")
         chars, window, stride = (self.count(name) for name in ("chars", "window", "stride"))
         if method == "yesno":
             return YesNoReranker(model=self.word("model"), chars=chars)
