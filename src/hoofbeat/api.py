@@ -1136,19 +1136,27 @@ def apply_reviews(
     *,
     studies: Names = (),
     labels: PathLike | None = None,
+    judged: Sequence[PathLike] = (),
     corpus: PathLike | None = None,
     database: str = "review.db",
 ) -> Benchmark:
     """Carry out on a benchmark what reviewers decided: a new benchmark of the next version, with what differs.
 
-    The decisions are those of `studies`, or of a file of `labels`. `corpus` holds the documents, if not beside the
+    The decisions are those of `studies`, or of a file of `labels`; `judged` are judgments by relevance, which grade
+    documents that support an answer. `corpus` holds the documents, if not beside the
     benchmark: words of a source are added from it.
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.review.apply_reviews import NO_ORIGIN, apply_labels, corpus_source, labels_to_apply, write_applied
 
     old = Benchmark.open(folder_path(benchmark)).artefact
-    said, origin = labels_to_apply(old, database=database, studies=_names(studies), file=_path(labels))
+    said, origin = labels_to_apply(
+        old,
+        database=database,
+        studies=_names(studies),
+        file=_path(labels),
+        judged=[folder_path(each) for each in judged],
+    )
     applied = apply_labels(
         old, said, where=str(labels or ""), source=corpus_source(_path(corpus)), study=origin.study if origin else ""
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.recipe_items import RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask
-from hoofbeat.records import AcceptedAnswer
+from hoofbeat.records import AcceptedAnswer, Answer, Judgment, Passage
 from hoofbeat.review.apply_reviews import (
     STEP,
     Edit,
@@ -24,14 +25,15 @@ from hoofbeat.review.apply_reviews import (
     by_item,
     describe_differences,
     diff_markdown,
+    labels_to_apply,
     review_verdict,
     rules_of,
     version_of,
     write_applied,
 )
 from hoofbeat.review.label_export import Origin
-from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.store import Artefact, Manifest, create, open_artefact
+from hoofbeat.store.tables import read_jsonl, read_tsv, write_jsonl
 
 CASE = "m-hbt-case-01"
 
@@ -266,3 +268,28 @@ def test_an_accepted_answer_is_kept_with_who_accepted_it(bench: Artefact, tmp_pa
     assert change.edits[0].after == ["Watch and wait"]
     again = apply_labels(made, [said(id, "accept answer", "watch and wait")])
     assert again.changed == [], "what is accepted already stays as it is"
+
+
+def test_documents_that_support_an_answer_are_graded(bench: Artefact, tmp_path: Path) -> None:
+    question = Benchmark(bench).questions[0]
+    shown = (Passage(id="other#2", document="other", text="x"), Passage(id="far#0", document="far", text="y"))
+    given = Answer(question=question.id, model="m", condition="bm25 @2", text="z", evidence=shown)
+    grade = partial(Judgment, question=question.id, model="m", condition="bm25 @2", judge="j", aspect="relevance")
+    judgments = [
+        grade(passage="other#2", label="relevant", score=9.0),
+        grade(passage="far#0", label="partly", score=6.0),
+    ]
+    with create(tmp_path / "judged") as draft:
+        write_jsonl(draft.path / "questions.jsonl", [question])
+        write_jsonl(draft.path / "answers.jsonl", [given])
+        write_jsonl(draft.path / "judgments.jsonl", judgments)
+        draft.finish(Manifest(kind="judgments"))
+    labels, origin = labels_to_apply(bench, database="", judged=[tmp_path / "judged"])
+    assert origin is None
+    assert labels == [said(question.id, "supporting document", "other", "j", "relevance 9 of 10")]
+    labels.append(said(question.id, "supporting document", question.documents[0]))
+    made = write_applied(bench, apply_labels(bench, labels), labels, tmp_path / "b2")
+    before, after = Benchmark(bench).qrels(), Benchmark(made).qrels()
+    assert after == {**before, question.id: {**before[question.id], "other": 1}}
+    [change] = list(read_jsonl(made.file("diff.jsonl"), QuestionDifference))
+    assert change.edits[0].field == "supporting documents"

@@ -201,6 +201,8 @@ def _export_exam(screen: Screen, store: ReviewStore, studies: list[Study], outpu
 @click.option("--study", "studies", multiple=True, help="Study whose decisions are applied; several may be given.")
 @click.option("--labels", "labels_path", type=click.Path(path_type=Path), metavar="FILE",
               help="Labels in a file in place of a study, JSONL or CSV.")  # fmt: skip
+@click.option("--judged", multiple=True, type=click.Path(path_type=Path),
+              help="Judgments by relevance: documents that support an answer get a grade. Several.")  # fmt: skip
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path),
               help="The corpus, where it does not lie beside: words of a source are added from it.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the new benchmark.")
@@ -211,6 +213,7 @@ def apply_command(
     database: str,
     studies: tuple[str, ...],
     labels_path: Path | None,
+    judged: tuple[Path, ...],
     corpus_path: Path | None,
     output: Path | None,
     dry_run: bool,
@@ -218,12 +221,10 @@ def apply_command(
 ) -> None:
     """Carry out on BENCH what reviewers decided: a new benchmark of the next version, and what differs.
 
-    Questions go that reviewers turned down by the rules of their recipe, options are dropped and words of the source
-    added where they asked for it. BENCH itself is left as it is.
+    Questions go that reviewers turned down by the rules of their recipe. Options are dropped, words of the source
+    added, answers accepted and supporting documents graded where they asked for it. BENCH itself is left as it is.
     """
     screen = Screen(as_json=as_json)
-    if bool(studies) == bool(labels_path):
-        raise UsageError("what is to be applied?", fix="name a study (--study) or a file of labels (--labels)")
     if output is None and not dry_run:
         raise UsageError("where is the new benchmark to go?", fix="name a folder with -o, or look first: --dry-run")
     artefact = open_artefact(bench, KIND)
@@ -231,7 +232,7 @@ def apply_command(
         check_target(output.resolve(), KIND)
         if output.resolve() == bench.resolve():
             raise UsageError("the old benchmark is not overwritten", where=str(output), fix="name another folder")
-    labels, origin = labels_to_apply(artefact, database=database, studies=studies, file=labels_path)
+    labels, origin = labels_to_apply(artefact, database=database, studies=studies, file=labels_path, judged=judged)
     if origin is None:
         screen.say(f"note: {NO_ORIGIN}")
     applied = apply_labels(

@@ -65,6 +65,9 @@ class ReviewTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
 ACCEPT = "accept answer"
 """The criterion of a label that is a revision: its value is another answer that counts as right from now on."""
 
+SUPPORTS = "supporting document"
+"""The same for documents: its value is the id of one that supports the answer, and counts as found from now on."""
+
 
 class ReviewLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one reviewer said of one item by one criterion."""

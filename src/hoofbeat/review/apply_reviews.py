@@ -3,7 +3,9 @@
 The old benchmark stays as it is. The new one names it by its hash, counts its version up, and holds `diff.jsonl` and
 `diff.md` (what went and why, what changed from what to what), and `labels.jsonl`, the labels that were applied.
 
-Some decisions are data and are carried out on a question: an option is dropped, words of the source come into the stem.
+Some decisions are data and are carried out on a question: an option is dropped, words of the source come into the stem,
+another answer is accepted. A document that supports the answer beside the question's own source gets a grade, so that
+retrieval is measured against every report that supports it; people say so, or a judge of relevance did.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.judging import JudgmentFolder
+from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
 from hoofbeat.recipes.cases.answer_options import plain_option
 from hoofbeat.recipes.cases.stems import joined, spans_of, with_stem, wordings_of
@@ -38,6 +42,7 @@ from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTIONS
 from hoofbeat.recipes.recipe_items import RecipeFunnelStep, RecipeItem, RejectedItem
 from hoofbeat.recipes.review_tasks import (
     ACCEPT,
+    SUPPORTS,
     ReviewLabel,
     ReviewTask,
     accepted_answers,
@@ -57,7 +62,7 @@ Labels = Mapping[str, Sequence[ReviewLabel]]
 _SETTLES = {"options overlap": DROP, "options appropriate": DROP, "missing information": ADD}
 _ANNOTATOR, _EXPERT = frozenset({"ok", "flag"}), frozenset({"keep", "exclude"})
 _FORGIVEN = ("reasoning",)
-_KNOWN = frozenset({*RATINGS, *LEAKS, *QUESTIONS, *FLAGS, *LEVEL_1, *LEVEL_2, DROP, ADD, ACCEPT, SAME})
+_KNOWN = frozenset({*RATINGS, *LEAKS, *QUESTIONS, *FLAGS, *LEVEL_1, *LEVEL_2, DROP, ADD, ACCEPT, SUPPORTS, SAME})
 # Manifests of benchmarks made before the rename: without this, their rules would silently become the defaults.
 _OLDER_SETTINGS = {"least_rating": "min_rating", "least_options": "min_options"}
 
@@ -389,7 +394,8 @@ class ReviewOutcome(Struct, frozen=True, kw_only=True):
     """What the labels come to on a benchmark.
 
     `questions` are those that stay, by edition ("" is the main one); `waits` say on which an expert's word is missing,
-    `unlabelled` how many nobody looked at, and `elsewhere` how many labels are for items that are not here.
+    `unlabelled` how many nobody looked at, and `elsewhere` how many labels are for items that are not here. `supports`
+    are documents that support the answer of a question and had no grade.
     """
 
     questions: dict[str, list[Question]]
@@ -400,6 +406,7 @@ class ReviewOutcome(Struct, frozen=True, kw_only=True):
     unlabelled: int
     elsewhere: int
     rules: VerdictRules
+    supports: dict[str, tuple[str, ...]] = {}
 
     @property
     def dropped(self) -> list[QuestionDifference]:
@@ -425,12 +432,52 @@ class ReviewOutcome(Struct, frozen=True, kw_only=True):
 NO_ORIGIN = "nothing beside the labels says which version they are of; only their items are checked"
 
 
+def supporting_labels(folder: JudgmentFolder) -> list[ReviewLabel]:
+    """The documents whose passages a judge found relevant (`judge --by relevance`), as labels by that judge."""
+    documents = {
+        (answer.question, passage.id): passage.document
+        for answer in folder.each_answer()
+        for passage in answer.evidence
+    }
+    best: dict[tuple[str, str, str], float] = {}
+    for each in folder.each_judgment():
+        document = documents.get((each.question, each.passage))
+        if each.aspect == RELEVANCE.name and each.label == RELEVANCE.labels[0] and document and not each.failure:
+            key = each.question, document, each.judge
+            best[key] = max(best.get(key, 0.0), each.score or 0.0)
+    return [
+        ReviewLabel(item=item, criterion=SUPPORTS, value=document, reviewer=judge, note=f"relevance {grade:g} of 10")
+        for (item, document, judge), grade in best.items()
+    ]
+
+
 def labels_to_apply(
-    artefact: Artefact, *, database: str, studies: Sequence[str] = (), file: Path | None = None
+    artefact: Artefact,
+    *,
+    database: str,
+    studies: Sequence[str] = (),
+    file: Path | None = None,
+    judged: Sequence[Path] = (),
 ) -> tuple[list[ReviewLabel], Origin | None]:
-    """The labels of studies, or of a file, and where they come from; those of another version are refused."""
+    """The labels of studies, or of a file, and where they come from; those of another version are refused.
+
+    `judged` are folders of judgments, whose judges of relevance found documents that support an answer.
+    """
+    found = [label for path in judged for label in supporting_labels(JudgmentFolder.open(path))]
+    if judged and not studies and file is None:
+        return found, None
     if bool(studies) == (file is not None):
-        raise UsageError("what is to be applied?", fix="name a study (--study) or a file of labels (--labels)")
+        raise UsageError(
+            "what is to be applied?",
+            fix="name a study (--study), a file of labels (--labels) or judgments of relevance (--judged)",
+        )
+    labels, origin = _labels_of_people(artefact, database, studies, file)
+    return [*labels, *found], origin
+
+
+def _labels_of_people(
+    artefact: Artefact, database: str, studies: Sequence[str], file: Path | None
+) -> tuple[list[ReviewLabel], Origin | None]:
     if file is not None:
         if (origin := origin_of(file)) is not None:
             _check_origin(artefact, origin)
@@ -493,6 +540,8 @@ def apply_labels(
     differences: list[QuestionDifference] = []
     changes: dict[str, QuestionRevision] = {}
     waits: dict[str, tuple[str, ...]] = {}
+    supports: dict[str, tuple[str, ...]] = {}
+    graded = main.qrels()
     for question in main.questions:
         found = review_verdict(said.get(question.id, {}), rules, where, study)
         if found.reason:
@@ -500,15 +549,22 @@ def apply_labels(
             continue
         if found.waits:
             waits[question.id] = found.waits
+        made = QuestionRevision(before=question, question=question)
         if found.drop or found.add or found.accept:
             made = revise_question(question, items.get(question.id), found, rules, source)
-            if made.reason:
-                differences.append(_gone(question.id, made.reason, made.details))
-            elif edits := _edits(question, made.question):
-                changes[question.id] = made
-                differences.append(
-                    QuestionDifference(item=question.id, what="changed", details=made.details, edits=edits)
-                )
+        if made.reason:
+            differences.append(_gone(question.id, made.reason, made.details))
+            continue
+        edits = _edits(question, made.question)
+        if edits:
+            changes[question.id] = made
+        known = tuple(name for name, grade in graded.get(question.id, {}).items() if grade > 0)
+        new = tuple(dict.fromkeys(label.value.strip() for label in said.get(question.id, {}).get(SUPPORTS, ())))
+        if more := tuple(name for name in new if name and name not in known):
+            supports[question.id] = more
+            edits = (*edits, Edit(field="supporting documents", before=list(known), after=[*known, *more]))
+        if edits:
+            differences.append(QuestionDifference(item=question.id, what="changed", details=made.details, edits=edits))
     gone = {each.item for each in differences if each.what == "dropped"}
     editions = {name: Benchmark(artefact, name).questions for name in main.editions()}
     return ReviewOutcome(
@@ -526,6 +582,7 @@ def apply_labels(
         unlabelled=len(here - said.keys()),
         elsewhere=sum(len(rows) for id, by in said.items() if id not in here for rows in by.values()),
         rules=rules,
+        supports=supports,
     )
 
 
@@ -655,7 +712,9 @@ def _write_questions(artefact: Artefact, applied: ReviewOutcome, folder: Path) -
     for name, questions in applied.questions.items():
         write_jsonl(folder / edition_file(name), questions)
     here = {question.id for question in applied.questions[""]}
-    grades = {id: rows for id, rows in Benchmark(artefact).qrels().items() if id in here}
+    grades = {id: dict(rows) for id, rows in Benchmark(artefact).qrels().items() if id in here}
+    for id, documents in applied.supports.items():
+        grades.setdefault(id, {}).update(dict.fromkeys(documents, 1))
     if grades:
         write_qrels(folder / "qrels.tsv", grades, "beir")
 
