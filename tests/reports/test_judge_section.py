@@ -54,6 +54,11 @@ def test_agreement_with_each_person(report: Artefact) -> None:
     ana = ["mismatch"] * 3 + ["equivalent"] * 33 + ["mismatch"] * 3 + ["equivalent"]
     assert float(rows["Ana"]["κ, 95% bootstrap"]) == pytest.approx(cohen_kappa_score(judge, ana))
     assert rows["Ben"]["labelled"] == "30"
+    pooled = rows["all people"]
+    assert pooled["labelled"] == "70"
+    assert float(pooled["agreement, 95% Wilson"]) == pytest.approx(64 / 70)
+    two = ["mismatch"] + ["equivalent"] * 4 + ["mismatch"] + ["equivalent"] * 24
+    assert float(pooled["κ, 95% bootstrap"]) == pytest.approx(cohen_kappa_score(judge + judge[:30], ana + two))
 
 
 def test_people_among_themselves(report: Artefact) -> None:

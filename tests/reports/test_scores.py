@@ -10,7 +10,7 @@ from statistics import mean, stdev
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.records import Answer, Failure, Question, TraceStep
+from hoofbeat.records import Answer, Failure, Judgment, Question, TraceStep
 from hoofbeat.reports.report_build import build_report
 from hoofbeat.reports.report_writer import FORMATS
 from hoofbeat.reports.section import ReportOptions
@@ -470,3 +470,34 @@ def test_people_beside_models_are_pooled_and_change_no_place(asked: list[Questio
     assert beside["human experts", "good"]["shared questions"] == "15"
     assert float(beside["human experts", "good"]["model's accuracy, 95%"]) == 1.0
     assert "Inside less outside their specialty" in both.file("report.md").read_text("utf-8")
+
+
+def test_the_curve_of_a_score_needs_no_judge(asked: list[Question], tmp_path: Path) -> None:
+    """CUPCase's figure 4: BERTScore over the first part of the case, where nobody judged right and wrong."""
+    answers, scores = [], []
+    for condition, start in (("first 20%", 0.6), ("first 100%", 0.8)):
+        free, _ = scored.free(asked, "m", condition, pattern(40, right=40))
+        answers += free
+        scores += [
+            Judgment(question=each.question, model="m", condition=condition, judge="bertscore-x", aspect="bertscore",
+                     score=start + 0.001 * place)
+            for place, each in enumerate(free)
+        ]  # fmt: skip
+    report = build(tmp_path / "report", scored.judged(tmp_path / "scored", asked, answers, scores, judge=""))
+    (first, last) = rows_of(report, "judgments-1-cumulative-bertscore")
+    assert float(first["bertscore"]) == pytest.approx(0.6195)
+    assert float(last["bertscore"]) == pytest.approx(0.8195)
+    assert float(first["kept of the whole"]) == pytest.approx(0.6195 / 0.8195)
+
+
+def test_failure_modes_count_first_or_second(asked: list[Question], tmp_path: Path) -> None:
+    answers, judgments = scored.free(asked, "m", "oracle", pattern(40, right=0))
+    modes = [
+        replace(each, aspect="failure-mode", label="grounding" if place < 10 else "objective",
+                secondary="grounding" if 10 <= place < 16 else "")
+        for place, each in enumerate(judgments)
+    ]  # fmt: skip
+    report = build(tmp_path / "report", scored.judged(tmp_path / "judged", asked, answers, [*judgments, *modes]))
+    row = next(row for row in rows_of(report, "judgments-1-failure-mode") if row["label"] == "grounding")
+    assert (row["first"], row["second"]) == ("10", "6")
+    assert float(row["first or second, 95% Wilson"]) == pytest.approx(16 / 40)

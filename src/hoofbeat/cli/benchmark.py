@@ -21,7 +21,7 @@ from hoofbeat.registry import registry
 
 @click.group("benchmark")
 def command() -> None:
-    """Import published questions as a benchmark, or shorten one."""
+    """Import published questions as a benchmark, count benchmarks, or shorten one."""
 
 
 class _ImportCommand(CommandWithList):
@@ -75,6 +75,35 @@ def import_command(
     for reason, count in artefact.manifest.counts.reasons.items():
         screen.say(f"rejected: {count} × {reason}")
     screen.finish(artefact, next_step=("hoofbeat", "show", output))
+
+
+@command.command("stats")
+@click.argument("sets", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--corpus", type=click.Path(path_type=Path), help="The corpus of a benchmark that is not beside it.")
+@click.option("--tokenizer", default="none", show_default=True, help="none (words), minilm, or a tokenizer.json.")
+@edition_option
+@output_option("set-stats")
+@json_option
+def stats_command(
+    sets: tuple[Path, ...], corpus: Path | None, tokenizer: str, edition: str, output: Path, as_json: bool
+) -> None:
+    """Count SETS: questions, documents, positives, lengths, options and images per question, and their overlap.
+
+    A set is a benchmark with its corpus, or a folder in BEIR's or R2MED's layout. R2MED's table counts tokens of GPT-2:
+    give its tokenizer.json to compare.
+    """
+    from hoofbeat.corpus.stats import load_tokenizer
+    from hoofbeat.reports.sections.set_statistics_section import overlap_table, sets_table
+    from hoofbeat.retrieval.rankings.set_statistics import set_statistics, write_set_statistics
+    from hoofbeat.retrieval.rankings.test_collection import open_collection
+
+    screen = Screen(as_json=as_json)
+    opened = [open_collection(path, corpus=corpus, edition=edition) for path in sets]
+    found = set_statistics(opened, tokenizer=load_tokenizer(tokenizer), progress=screen)
+    artefact = write_set_statistics(output, found, opened, command=command_words())
+    for table in (sets_table(found, "sets"), *([overlap_table(found, "sets")] if found.overlaps else [])):
+        screen.table(table.columns, table.rows)
+    screen.finish(artefact, next_step=("hoofbeat", "report", output))
 
 
 @command.command("shorten")

@@ -102,6 +102,11 @@ class Tokenizer:
         """How many tokens each text has."""
         return [len(each) for each in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the tokens of a text are."""
+        found: list[tuple[int, int]] = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return found
+
 
 def load_tokenizer(spec: str = "minilm") -> Tokenizer | None:
     """The embedded encoder's tokenizer (`minilm`), that of a tokenizer.json file, or none at all (`none`)."""

@@ -10,7 +10,6 @@ Also here: the share of each failure mode or error type among the answers that w
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -284,7 +283,8 @@ class ModeShare(Struct, frozen=True, kw_only=True):
     """`count` of the `n` explained answers of one system have this label first; `share` with Wilson's interval.
 
     Answers to one question are counted as the cluster that they are.
-    `secondary` counts the answers that have it as their second label; they are no part of `count`. `unscored` answers
+    `secondary` counts the answers that have it as their second label; they are no part of `count`. `either` is the
+    share that has it first or second, with `either_interval`. `unscored` answers
     (the explanation failed) stay in `n`; `sensitivity` is (none of them, all of them this label) where they exceed 1%.
     """
 
@@ -297,6 +297,8 @@ class ModeShare(Struct, frozen=True, kw_only=True):
     share: float
     interval: Interval
     secondary: int
+    either: float
+    either_interval: Interval
     unscored: int
     sensitivity: tuple[float, float] | None
 
@@ -314,16 +316,14 @@ def mode_shares(
     `labels` gives the order, and rows for labels nobody got; without it the labels seen are sorted. People's labels
     are left aside unless one of them is the `judge` named.
     """
-    first: dict[SystemKey, list[tuple[str, str]]] = {}
-    second: dict[SystemKey, Counter[str]] = {}
+    given: dict[SystemKey, list[_ModeLabels]] = {}
     seen: set[AnswerKey] = set()
     for key, judgment in _each(judgments, aspect, judge, seen):
         seen.add(key)
         system = (judgment.model, judgment.condition)
-        mine = first.setdefault(system, [])
-        other = second.setdefault(system, Counter())
+        mine, cluster = given.setdefault(system, []), cluster_of(judgment.question, clusters)
         if judgment.failure:
-            mine.append((cluster_of(judgment.question, clusters), ""))
+            mine.append((cluster, "", ""))
             continue
         for label in [judgment.label, *([judgment.secondary] if judgment.secondary else [])]:
             if not label or (labels and label not in labels):
@@ -331,24 +331,20 @@ def mode_shares(
                     f"unknown label {label!r} of {aspect} for question {judgment.question!r}",
                     fix=f"the labels are {', '.join(labels)}" if labels else "give every judgment a label",
                 )
-        mine.append((cluster_of(judgment.question, clusters), judgment.label))
-        if judgment.secondary:
-            other[judgment.secondary] += 1
-    seen_labels = {label for rows in first.values() for _, label in rows if label} | {
-        label for counts in second.values() for label in counts
-    }
-    order = list(labels) or sorted(seen_labels)
-    return [
-        _share(system, aspect, label, (first[system], second[system])) for system in sorted(first) for label in order
-    ]
+        mine.append((cluster, judgment.label, judgment.secondary))
+    order = list(labels) or sorted({each for rows in given.values() for _, *two in rows for each in two if each})
+    return [_share(system, aspect, label, given[system]) for system in sorted(given) for label in order]
 
 
-def _share(
-    system: SystemKey, aspect: str, label: str, given: tuple[Sequence[tuple[str, str]], Counter[str]]
-) -> ModeShare:
-    first, second = given
-    hits = [mine == label for _, mine in first]
-    n, count, failed = len(first), sum(hits), sum(not mine for _, mine in first)
+_ModeLabels = tuple[str, str, str]
+"""The cluster of an answer, its first label (empty: the explanation failed) and its second."""
+
+
+def _share(system: SystemKey, aspect: str, label: str, given: Sequence[_ModeLabels]) -> ModeShare:
+    clusters = [cluster for cluster, _, _ in given]
+    hits = [first == label for _, first, _ in given]
+    either = [label in (first, second) for _, first, second in given]
+    n, count, failed = len(given), sum(hits), sum(not first for _, first, _ in given)
     return ModeShare(
         model=system[0],
         condition=system[1],
@@ -357,8 +353,10 @@ def _share(
         n=n,
         count=count,
         share=count / n,
-        interval=share_interval(hits, [cluster for cluster, _ in first]),
-        secondary=second[label],
+        interval=share_interval(hits, clusters),
+        secondary=sum(second == label for _, _, second in given),
+        either=sum(either) / n,
+        either_interval=share_interval(either, clusters),
         unscored=failed,
         sensitivity=sensitivity_range(count / n, (count + failed) / n, failed / n),
     )

@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,8 +37,8 @@ from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED, PartReply, RecipeStep, ask_each, whole
 from hoofbeat.records import Document, Failure
-from hoofbeat.retrieval.index.chunking import Spans
 from hoofbeat.retrieval.line import parse, stages
+from hoofbeat.retrieval.rankings.set_statistics import OVERLAP_HEADER, overlap_rows, word_shares
 
 if TYPE_CHECKING:
     from hoofbeat.retrieval.retriever import Retriever
@@ -353,38 +351,6 @@ def _no_positive(graded: Sequence[dict[str, Any]]) -> ItemRejection:
         reason="no document is graded as one that answers it",
         details=f"the best is {best['id']} with relevance {best['relevance']} and support {best['support']}",
     )
-
-
-OVERLAP_HEADER = ("a", "b", "overlap", "shared_words", "words")
-_WORD = re.compile(r"[^\W_]+")
-
-
-def word_shares(documents: Iterable[Document], tokens: Spans | None = None) -> dict[str, float]:
-    """Every word of some documents with its share of all; `tokens` are a tokenizer's, in place of whole words."""
-    counts: Counter[str] = Counter()
-    for document in documents:
-        text = f"{document.title}\n{document.text}".lower()
-        spans = tokens(text) if tokens else (match.span() for match in _WORD.finditer(text))
-        counts.update(text[start:end] for start, end in spans)
-    total = counts.total()
-    return {word: count / total for word, count in sorted(counts.items())}
-
-
-def weighted_jaccard(a: Mapping[str, float], b: Mapping[str, float]) -> float:
-    """The weighted Jaccard similarity of two collections' word shares; 0 where either has no words."""
-    if not a or not b:
-        return 0.0
-    words = sorted(a.keys() | b.keys())
-    smaller = sum(min(a.get(word, 0.0), b.get(word, 0.0)) for word in words)
-    return smaller / sum(max(a.get(word, 0.0), b.get(word, 0.0)) for word in words)
-
-
-def overlap_rows(shares: Mapping[str, Mapping[str, float]]) -> list[tuple[object, ...]]:
-    """Every pair of collections, each once, as rows under `OVERLAP_HEADER`."""
-    return [
-        (one, other, round(weighted_jaccard(a, b), 4), len(a.keys() & b.keys()), len(a.keys() | b.keys()))
-        for (one, a), (other, b) in combinations(shares.items(), 2)
-    ]
 
 
 GRADES = {"positive": 1, "negative": 0}

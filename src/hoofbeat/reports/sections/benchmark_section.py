@@ -13,8 +13,9 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.benchmarks import Benchmark, corpus_beside
+from hoofbeat.corpus.stats import quantiles
 from hoofbeat.facets import FacetTally
-from hoofbeat.records import Failure
+from hoofbeat.records import Failure, Question
 from hoofbeat.reports.charts import Bar, FunnelBar, funnel_bars, interval_bars
 from hoofbeat.reports.item_views import failure_text, question_view
 from hoofbeat.reports.model import Block, Card, Details, Entry, Heading, Notice, Text, Viewer
@@ -280,6 +281,7 @@ def benchmark_chapter(artefact: Artefact, prefix: str) -> Chapter:
     blocks: list[Block] = [Text(words)]
     if not questions:
         blocks.append(Notice("This benchmark holds no questions."))
+    blocks += _per_question(questions, prefix)
     blocks += build_blocks(artefact, prefix) or funnel_blocks(counts, prefix)
     blocks += facet_blocks(FacetTally(question.facets for question in questions), f"{prefix}-questions", "questions")
     if questions:
@@ -302,6 +304,33 @@ def benchmark_chapter(artefact: Artefact, prefix: str) -> Chapter:
     card = Card(label="Questions in the benchmark", value=f"{len(questions):,}", detail=detail)
     title = artefact.manifest.title or artefact.path.name
     return Chapter(title=f"Benchmark: {title}", id=prefix, blocks=tuple(blocks), cards=(card, *build_cards(artefact)))
+
+
+def _per_question(questions: Sequence[Question], prefix: str) -> list[Block]:
+    """How many options and images a question has, of those that have any."""
+    counts = {
+        "options": [len(each.options) for each in questions if each.options],
+        "images": [len(each.images) for each in questions if each.images],
+    }
+    rows = tuple(
+        (name, found.count, found.minimum, found.median, found.mean, found.maximum)
+        for name, values in counts.items()
+        if (found := quantiles(values))
+    )
+    if not rows:
+        return []
+    return [
+        Table(
+            name=f"{prefix}-per-question",
+            caption="Options and images per question",
+            n=len(questions),
+            unit="questions",
+            columns=columns_of(
+                "of | questions with some:count | minimum:count | median:amount | mean:amount | maximum:count"
+            ),
+            rows=rows,
+        )
+    ]
 
 
 def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:

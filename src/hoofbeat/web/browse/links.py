@@ -179,6 +179,9 @@ KINDS: dict[str, FolderKind] = {
     "stats": FolderKind(
         "Figures of a corpus", "What a corpus holds, by specialty, year, venue and length.", "document"
     ),
+    "set-stats": FolderKind(
+        "Figures of test collections", "Questions, documents, positives and lengths of sets, and their overlap.", "set"
+    ),
     "labels": FolderKind("Specialties of documents", "A specialty for each document of a corpus.", "document"),
     "evidence": FolderKind("Evidence by source", "What each source has to say to each question.", "search"),
     "themes": FolderKind("Themes of an audit", "What sources disagree about, grouped."),

@@ -99,7 +99,7 @@ def _sections(
         (True, partial(pairs_section, whole)),
         (True, partial(facets_section, whole)),
         (True, partial(rare_section, whole)),
-        (True, partial(cumulative_section, group)),
+        (False, partial(cumulative_section, group)),
         (True, partial(worst_section, whole)),
         (True, partial(runs_section, whole, draws=draws, size=size)),
         (True, partial(options_section, whole)),

@@ -329,14 +329,19 @@ def _table(group: OutcomeSet, aspect: _Labelled, systems: Sequence[SystemKey], f
     columns = (
         *columns_of("model | condition | label"),
         Column(aspect.verb, "count"),
-        *columns_of("unscored:count | first:count | share, 95% Wilson:share | second:count | sensitivity:share"),
+        *columns_of(
+            "unscored:count | first:count | share, 95% Wilson:share | second:count | "
+            "first or second, 95% Wilson:share | sensitivity:share"
+        ),
     )
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
         for row in found:
             if (row.model, row.condition) == system:
-                share = triple(row.share, row.interval)
-                rows.append((*system, row.label, row.n, row.unscored, row.count, share, row.secondary, row.sensitivity))
+                share, either = triple(row.share, row.interval), triple(row.either, row.either_interval)
+                rows.append(
+                    (*system, row.label, row.n, row.unscored, row.count, share, row.secondary, either, row.sensitivity)
+                )
     total = {(row.model, row.condition): row.n for row in found}
     return Table(
         name=f"{group.prefix}-{aspect.name}",
@@ -346,7 +351,8 @@ def _table(group: OutcomeSet, aspect: _Labelled, systems: Sequence[SystemKey], f
         columns=columns,
         rows=tuple(rows),
         note=f"An answer whose {aspect.noun} failed stays in the denominator as unscored. Second labels are no part of "
-        "the shares. Sensitivity is the share had none and had all of the unscored this label, where they exceed 1%.",
+        "the first share. Sensitivity is that share had none and had all of the unscored this label, where they "
+        "exceed 1%.",
     )
 
 

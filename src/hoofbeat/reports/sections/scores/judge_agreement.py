@@ -48,6 +48,9 @@ def people_shown(group: OutcomeSet) -> ScoreBlocks:
             name: cluster_labels([_question(item, group) for item in rows if item in known], None)
             for name, rows in ratings.items()
         }
+        if len(pairs) > 1:
+            pairs[POOLED] = [pair for mine in pairs.values() for pair in mine]
+            shared[POOLED] = [_question(item, group) for rows in ratings.values() for item in rows if item in known]
         checked = {name: agreement(mine, labels, clusters=shared[name]) for name, mine in pairs.items() if mine}
         if checked:
             weighted = {
@@ -156,7 +159,7 @@ def _agreement_table(
     return Table(
         name=f"{group.prefix}-agreement-{aspect}",
         caption=f"Agreement of the judge with people, {aspect}",
-        n=sum(row.n for row in checked.values()),
+        n=sum(row.n for name, row in checked.items() if name != POOLED),
         unit="labels",
         columns=columns,
         rows=rows,
@@ -190,6 +193,9 @@ def _annotators(
     alphas = f"{caption}: Krippendorff's α"
     return [table, alphas_table(found, name=f"{group.prefix}-{name}-alpha", caption=alphas, unit="items")]
 
+
+POOLED = "all people"
+"""The row of the labels of everybody; those of one answer, and of one question, are kept together."""
 
 _SEPARATOR = "\x1f"
 _WIDTHS = (0.05, 0.03)

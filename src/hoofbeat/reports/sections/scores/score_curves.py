@@ -158,15 +158,20 @@ def worst_section(group: OutcomeSet) -> ScoreBlocks:
     )
 
 
+def _ranks(group: OutcomeSet) -> dict[str, int]:
+    """The models in the order of the tables; those whose free text was measured and not judged come last."""
+    return {model: place for place, (model, _) in enumerate([*group.order, *group.unjudged])}
+
+
 def _curve_name(group: OutcomeSet, row: InformationCurve) -> str:
-    several = len({model for model, _ in group.order}) > 1
+    several = len(_ranks(group)) > 1
     parts = [row.model if several else "", row.protocol, row.unit if row.unit != "tokens" else ""]
     return ", ".join(part for part in parts if part) or row.model
 
 
 def _cumulative_chart(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -> Block:
     best = sorted(lines, key=lambda line: -line.points[-1].score)[:SERIES]
-    rank = {model: place for place, (model, _) in enumerate(group.order)}
+    rank = _ranks(group)
     drawn = sorted(best, key=lambda line: rank[line.row.model])
     series = [
         Curve(
@@ -199,7 +204,7 @@ def _cumulative_table(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -
         UNSCORED,
         *columns_of("sensitivity:share | kept of the whole:share | planned:count"),
     )
-    rank = {model: place for place, (model, _) in enumerate(group.order)}
+    rank = _ranks(group)
     rows: list[tuple[Cell, ...]] = []
     for line in sorted(lines, key=lambda line: rank[line.row.model]):
         for place, point in enumerate(line.points):
