@@ -335,7 +335,22 @@ def test_the_request_names_the_labels_and_shows_the_document() -> None:
     assert properties["label"]["enum"] == [*load_scheme("clinbench").names, "unknown"]
     text = "\n".join(message.content for message in request.messages)
     assert "ventricular tachycardia" in text
-    assert "- Ophthalmology and ENT" in text
+    assert "- Ophthalmology and ENT\n" in text
+
+
+@pytest.mark.parametrize(
+    ("scheme", "label"),
+    [
+        ("body-systems", "- Lymphatic (includes blood,"),
+        ("body-systems", "- Endocrine (includes hormones and metabolism"),
+        ("body-systems", "- Other / NA (includes diseases of several systems"),
+        ("clinbench", "- Gastroenterology and Hematology (includes liver and pancreas; blood"),
+        ("ogcare", "- Internal Medicine (includes heart"),
+    ],
+)
+def test_the_request_says_where_blood_metabolism_and_systemic_diseases_belong(scheme: str, label: str) -> None:
+    request = label_request(cardiac(), load_scheme(scheme))
+    assert label in "\n".join(message.content for message in request.messages)
 
 
 def test_labels_are_the_same_each_time() -> None:

@@ -51,10 +51,14 @@ class MedicalField(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SchemeLabel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One label and the fields that speak for it; `printed` where the paper's text has its name, `share` in percent."""
+    """One label and the fields that speak for it; `printed` where the paper's text has its name, `share` in percent.
+
+    `includes` tells a model what its name does not say: blood is in R2MED's Lymphatic system.
+    """
 
     name: str
     fields: dict[str, float]
+    includes: str = ""
     short: str = ""
     printed: bool = False
     share: float | None = None
@@ -405,7 +409,7 @@ def label_request(document: Document, scheme: Scheme) -> ChatRequest:
     assert isinstance(properties, dict)
     schema = {**prompt.schema, "properties": {**properties, "label": {"type": "string", "enum": names}}}
     values = {
-        "labels": [{"name": name} for name in scheme.names],
+        "labels": [{"name": label.name, "includes": label.includes} for label in scheme.label],
         "title": document.title or "(none)",
         "text": "\n\n".join(shown),
     }
