@@ -77,6 +77,8 @@ class _JudgeCommand(click.Command):
 def command(answers: Path, sample: int | None, output: Path | None, calling: Calling, **options: Any) -> None:
     """Judge the answers of a run, or add judgments to those of a folder.
 
+    Of a ranking whose queries a model wrote, the answers that were searched for are judged.
+
     With several --model the majority decides, and every vote is kept. A model is loaded only for what asks one, and
     for probes.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ from hoofbeat.records import Judgment
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import count_outcomes, file_reference
 
+_ANSWERING = re.compile(r"answer(:|$)|line( |$)")  # the roles of models that answered, or wrote queries of a line
+
 
 class _Earlier(Struct, frozen=True):
     """What the settings of a folder of judgments say that new judgments add to."""
@@ -42,7 +45,7 @@ class _Earlier(Struct, frozen=True):
 def own_judges(folder: AnswerFolder, judges: Sequence[Model]) -> list[str]:
     """The judges that answered some of the questions themselves: the same model, under whatever name."""
     manifest = folder.artefact.manifest
-    answering = {identity for role, identity in manifest.models.items() if role.partition(":")[0] == "answer"}
+    answering = {identity for role, identity in manifest.models.items() if _ANSWERING.match(role)}
     named = {model.partition("[")[0] for model in folder.survey.models}
     return [judge.spec for judge in judges if judge.identity in answering or judge.spec in named]
 

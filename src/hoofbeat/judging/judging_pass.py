@@ -246,8 +246,8 @@ class JudgingPass:
     def write(self, folder: Path, *, progress: Progress = SILENT) -> None:
         """Judge everything and write the tables into a folder that is being drafted."""
         artefact = self.folder.artefact
-        for name in ("questions.jsonl", "answers.jsonl"):
-            shutil.copyfile(artefact.file(name), folder / name)
+        shutil.copyfile(artefact.file("questions.jsonl"), folder / "questions.jsonl")
+        self.folder.write_answers(folder / "answers.jsonl")
         if self.folder.renewed:
             write_jsonl(folder / "questions.jsonl", self.folder.questions.values())
         size = _BATCH_BLOCK if any(isinstance(judge.backend, BatchBackend) for judge in self.job.judges) else BLOCK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl
 
 KIND = "judgments"
+_RANKINGS = "rankings"
 HUMAN = "human:"
 """How the judge of a human label begins; the annotator's name follows."""
 
@@ -91,7 +93,7 @@ class _Line(Struct):
 
 
 class AnswerFolder:
-    """A run, or a folder of judgments of one: what `hoofbeat judge` reads."""
+    """A run, a folder of judgments of one, or of a ranking the answers that were queries: what `judge` reads."""
 
     def __init__(self, artefact: Artefact) -> None:
         self.artefact = artefact
@@ -100,8 +102,13 @@ class AnswerFolder:
 
     @staticmethod
     def open(path: Path) -> AnswerFolder:
-        """Open a run or a folder of judgments."""
-        return AnswerFolder(open_artefact(path, ("run", KIND)))
+        """Open a run, a folder of judgments, or a ranking whose queries a model wrote."""
+        artefact = open_artefact(path, ("run", KIND, _RANKINGS))
+        if artefact.manifest.kind == _RANKINGS:
+            from hoofbeat.judging.query_answers import QueryAnswers  # noqa: PLC0415 (reads retriever lines)
+
+            return QueryAnswers(artefact)
+        return AnswerFolder(artefact)
 
     def take_answers(self, questions: Iterable[Question]) -> None:
         """Judge by the right answers of these questions, a later version; `renewed` counts those that differ."""
@@ -125,6 +132,10 @@ class AnswerFolder:
     def each_answer(self) -> Iterator[Answer]:
         """The answers one after the other."""
         return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
+
+    def write_answers(self, path: Path) -> None:
+        """Write the answers to a file."""
+        shutil.copyfile(self.artefact.file("answers.jsonl"), path)
 
     def each_judgment(self) -> Iterator[Judgment]:
         """The judgments that are there already, one after the other."""

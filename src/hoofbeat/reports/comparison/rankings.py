@@ -67,14 +67,14 @@ def compare_rankings(
     """Compare rankings folders by every measure that all of them have.
 
     `judged` are folders of judgments, one for each of the rankings, in their order: how right the answers were is then
-    set against how good the ranking was.
+    set against how good the ranking was, over all sets of a line together.
     """
     artefacts = [open_artefact(folder, RANKINGS) for folder in folders]
     common = set.intersection(*(set(artefact.manifest.metrics) for artefact in artefacts))
     measures = [name for name in artefacts[0].manifest.metrics if name in common]
     if not measures:
         raise UsageError("these rankings have no measure in common", fix="rank them with the same --measure")
-    systems, asked, sets = _systems(artefacts)
+    systems, asked, sets, places = _systems(artefacts)
     clusters = clusters_of(asked)
     return RankingsComparison(
         folders=tuple(artefacts),
@@ -86,7 +86,7 @@ def compare_rankings(
             compare_systems(systems, measure, baseline=baseline, clusters=clusters, seed=seed) for measure in measures
         ),
         grid=None if sets else _ablation(artefacts, list(systems.values()), measures[0], clusters, seed),
-        answers=tuple(_answers(systems, judged, condition, measures[0], clusters, seed)),
+        answers=tuple(_answers(systems, places, judged, condition, measures[0], clusters, seed)),
         baseline=baseline,
         seed=seed,
     )
@@ -116,8 +116,12 @@ def verdicts_of(judged: JudgmentFolder, condition: str) -> dict[str, bool | None
     return {each.question: each.correct for each in rows}
 
 
-def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Question], dict[str, str] | None]:
+def _systems(
+    artefacts: Sequence[Artefact],
+) -> tuple[dict[str, Values], list[Question], dict[str, str] | None, list[tuple[str, str]]]:
     """Each line's measures by question, the questions, and the set that each belongs to where there are several sets.
+
+    Last, each folder's system and what its questions' names begin with.
 
     Rankings of one line over several sets are one system; its questions are then named after their sets. A line that
     comes twice over one set is told apart by its folder.
@@ -135,10 +139,13 @@ def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Que
     asked: dict[str, Question] = {}
     sets: dict[str, str] = {}
     libraries: dict[str, int] = {}
+    places: list[tuple[str, str]] = []
     for artefact in artefacts:
         title, bed = artefact.manifest.title, str(artefact.manifest.settings["bed"])
-        values = systems.setdefault(title if times[title, bed] == 1 else f"{title} ({artefact.path.name})", {})
+        name = title if times[title, bed] == 1 else f"{title} ({artefact.path.name})"
+        values = systems.setdefault(name, {})
         before = f"{bed}: " if len(beds) > 1 else ""
+        places.append((name, before))
         shelf = libraries.setdefault(_library(artefact), len(libraries))
         if not artefact.has("queries.tsv"):
             raise UsageError(f"{artefact.path} has no measures", fix="name rankings of a benchmark with judgments")
@@ -153,7 +160,7 @@ def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Que
             where=f"{len(systems)} lines, {len(beds)} sets, {len(artefacts)} folders",
             fix="name the rankings of each line over each of the sets, once",
         )
-    return systems, list(asked.values()), sets if len(beds) > 1 else None
+    return systems, list(asked.values()), sets if len(beds) > 1 else None, places
 
 
 def _searched(artefact: Artefact) -> list[InputRef]:
@@ -200,6 +207,7 @@ def _ablation(
 
 def _answers(
     systems: Mapping[str, Values],
+    places: Sequence[tuple[str, str]],
     judged: Sequence[Path],
     condition: str,
     measure: str,
@@ -208,12 +216,13 @@ def _answers(
 ) -> list[AnswersAndRetrieval]:
     if not judged:
         return []
-    if len(judged) != len(systems):
+    if len(judged) != len(places):
         raise UsageError(
-            f"{len(systems)} rankings and {len(judged)} folders of judgments", fix="give --judged once for each ranking"
+            f"{len(places)} rankings and {len(judged)} folders of judgments", fix="give --judged once for each ranking"
         )
-    verdicts = {
-        name: verdicts_of(JudgmentFolder.open(path), condition) for name, path in zip(systems, judged, strict=True)
-    }
+    verdicts: dict[str, dict[str, bool | None]] = {}
+    for (name, before), path in zip(places, judged, strict=True):
+        found = verdicts_of(JudgmentFolder.open(path), condition)
+        verdicts.setdefault(name, {}).update({before + question: right for question, right in found.items()})
     scores = {name: values_of(values, measure) for name, values in systems.items()}
     return answers_and_retrieval(verdicts, scores, clusters=clusters, seed=seed)
