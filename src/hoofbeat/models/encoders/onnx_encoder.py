@@ -21,7 +21,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.models import weight_files
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.models.encoders.encoder_base import EncoderBase, TokenStates, Vectors, compared_vector
-from hoofbeat.models.encoders.onnx_layers import with_layers
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.text import encodable
 
@@ -140,6 +139,8 @@ class OnnxEncoder(TokenisedEncoder):
 
     def _inner(self) -> tuple[Any, tuple[str, ...]]:
         """The model with all its layers given out, and their names; checked against the model itself, once."""
+        from hoofbeat.models.encoders.onnx_layers import with_layers  # noqa: PLC0415 (inner layers are rarely asked for)
+
         if self._layers is None:
             graph = with_layers(self._model, [each.name for each in self._session.get_outputs()])
             self._layers = _load_session(graph.model, self._model), graph.tensors
