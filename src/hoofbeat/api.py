@@ -486,11 +486,12 @@ def judge(
     right answers is judged.
     A model is loaded only for what asks one.
     """
-    from hoofbeat.judging import AnswerFolder, JudgmentFolder
+    from hoofbeat.judging import JudgmentFolder
     from hoofbeat.judging.judge_plan import plan_judging
+    from hoofbeat.judging.query_answers import open_answers
     from hoofbeat.models import Estimate
 
-    folder = AnswerFolder.open(folder_path(answers))
+    folder = open_answers(folder_path(answers))
     with _session(ledger, config, budget) as session:
         plan = plan_judging(
             folder,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import InputError
-from hoofbeat.judging import AnswerFolder
 from hoofbeat.judging.judge_plan import own_judges
+from hoofbeat.judging.query_answers import open_answers
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.reports.comparison.rankings import compare_rankings
 from hoofbeat.retrieval.rankings.rankings_folder import rank_line
@@ -67,7 +67,7 @@ def test_right_answers_are_set_against_rankings_over_several_sets(tmp_path: Path
         for model, script in (("good", (RIGHT, WEAVER)), ("poor", (RIGHT, WRONG))):
             path = tmp_path / f"{model}-{name}"
             line = "reason > bm25" if model == "good" else "reason > bm25[k1=1]"
-            folder = AnswerFolder.open(ranked(ledger, data, path, *script, line=line).path)
+            folder = open_answers(ranked(ledger, data, path, *script, line=line).path)
             assert next(answer.reasoning for answer in folder.each_answer()) == "Bites, so mites."
             assert folder.survey.conditions == ("reason",)
             made = judged_by(folder, tmp_path / f"judged-{path.name}", aspects=("equivalence",), judges=(judge,))
@@ -87,7 +87,7 @@ def test_right_answers_are_set_against_rankings_over_several_sets(tmp_path: Path
 def test_several_documents_are_samples_and_a_failed_query_is_a_failed_answer(tmp_path: Path, ledger: Ledger) -> None:
     script = Says("", "farmer", "A passage on mites."), Says("", "weaver", "")
     made = ranked(ledger, a_set(tmp_path / "set"), tmp_path / "out", *script, line="hyde[n=2] > bm25")
-    answers = list(AnswerFolder.open(made.path).each_answer())
+    answers = list(open_answers(made.path).each_answer())
     assert [(each.question, each.sample, each.text) for each in answers[:2]] == [
         ("farmer", 0, "A passage on mites."),
         ("farmer", 1, "A passage on mites."),
@@ -103,7 +103,7 @@ def test_the_model_that_wrote_the_queries_is_known_as_a_judge(tmp_path: Path, le
         model = a_model(server.spec(), ledger)
         used = UsedModels(lambda _: model)
         made = rank_line(collection, collection.indexes(), "reason > bm25", tmp_path / "out", models=used)
-        folder = AnswerFolder.open(made.path)
+        folder = open_answers(made.path)
         assert folder.survey.models == (model.identity,)
         assert own_judges(folder, [model]) == [model.spec]
 
@@ -111,4 +111,4 @@ def test_the_model_that_wrote_the_queries_is_known_as_a_judge(tmp_path: Path, le
 def test_a_ranking_without_written_queries_holds_no_answers(tmp_path: Path, ledger: Ledger) -> None:
     made = ranked(ledger, a_set(tmp_path / "set"), tmp_path / "out", line="bm25")
     with pytest.raises(InputError, match="no model wrote the queries"):
-        AnswerFolder.open(made.path)
+        open_answers(made.path)

@@ -83,7 +83,9 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
     for probes.
     """
     screen = calling.screen()
-    folder = AnswerFolder.open(answers)
+    from hoofbeat.judging.query_answers import open_answers
+
+    folder = open_answers(answers)
     if sample is not None:
         criteria = options["by"] or (options["aspect"],)
         _write_sheet(screen, folder, criteria, sample, output or Path("labels.csv"), options["seed"])

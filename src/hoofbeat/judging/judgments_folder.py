@@ -20,7 +20,6 @@ from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl
 
 KIND = "judgments"
-_RANKINGS = "rankings"
 HUMAN = "human:"
 """How the judge of a human label begins; the annotator's name follows."""
 
@@ -93,7 +92,7 @@ class _Line(Struct):
 
 
 class AnswerFolder:
-    """A run, a folder of judgments of one, or of a ranking the answers that were queries: what `judge` reads."""
+    """A run, or a folder of judgments of one: what `hoofbeat judge` reads."""
 
     def __init__(self, artefact: Artefact) -> None:
         self.artefact = artefact
@@ -102,13 +101,8 @@ class AnswerFolder:
 
     @staticmethod
     def open(path: Path) -> AnswerFolder:
-        """Open a run, a folder of judgments, or a ranking whose queries a model wrote."""
-        artefact = open_artefact(path, ("run", KIND, _RANKINGS))
-        if artefact.manifest.kind == _RANKINGS:
-            from hoofbeat.judging.query_answers import QueryAnswers  # noqa: PLC0415 (reads retriever lines)
-
-            return QueryAnswers(artefact)
-        return AnswerFolder(artefact)
+        """Open a run or a folder of judgments; `open_answers` opens rankings as well."""
+        return AnswerFolder(open_artefact(path, ("run", KIND)))
 
     def take_answers(self, questions: Iterable[Question]) -> None:
         """Judge by the right answers of these questions, a later version; `renewed` counts those that differ."""

@@ -12,13 +12,14 @@ from functools import cached_property
 from pathlib import Path
 
 from hoofbeat.errors import InputError
-from hoofbeat.judging.judgments_folder import AnswerFolder, Survey
+from hoofbeat.judging.judgments_folder import KIND, AnswerFolder, Survey
 from hoofbeat.records import Answer, TraceStep
 from hoofbeat.retrieval.line import every_stage, parse
 from hoofbeat.retrieval.stage_roles import SearchQuery
-from hoofbeat.store import Artefact
+from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
+_RANKINGS = "rankings"
 _WRITTEN = ("generated", "answered")
 
 
@@ -65,6 +66,12 @@ class QueryAnswers(AnswerFolder):
     def write_answers(self, path: Path) -> None:
         """Write the answers as a run's."""
         write_jsonl(path, self.each_answer())
+
+
+def open_answers(path: Path) -> AnswerFolder:
+    """Open a run, a folder of judgments, or a ranking whose queries a model wrote."""
+    artefact = open_artefact(path, ("run", KIND, _RANKINGS))
+    return QueryAnswers(artefact) if artefact.manifest.kind == _RANKINGS else AnswerFolder(artefact)
 
 
 def _answer(question: str, model: str, sample: int, step: TraceStep) -> Answer:
