@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
+from msgspec import structs
 from msgspec.structs import replace
 
 from hoofbeat.errors import ArtefactError, OutputError, UsageError
@@ -14,7 +15,7 @@ from hoofbeat.reports.item_views import answers_viewer
 from hoofbeat.reports.model import Viewer, tables_in
 from hoofbeat.reports.report_build import assemble, build_report
 from hoofbeat.reports.tables import Table
-from hoofbeat.store import Artefact, Manifest, open_artefact
+from hoofbeat.store import Artefact, InputRef, Manifest, create, open_artefact
 from tests.reports import examples
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import packed_ids, parsed, words
@@ -103,6 +104,22 @@ def test_rankings_of_one_corpus_stand_together(tmp_path: Path) -> None:
     assert [row["retriever"] for row in rows_of(made, "rankings-3-measures")] == ["bm25"]
     assert "Retrieval: cases" in text
     assert "Retrieval: other" in text
+
+
+def test_lines_over_one_published_folder_share_a_chapter(tmp_path: Path) -> None:
+    made = []
+    for line in ("bm25", "dense"):
+        origin = examples.rankings(tmp_path / line, line, 0.5)
+        inputs = [InputRef(name="Biology", sha256="c" * 64, kind="r2med")]
+        tables = {name: origin.file(name).read_bytes() for name in ("hits.jsonl", "queries.tsv")}
+        with create(tmp_path / f"{line}-set", replace_kind="rankings") as draft:
+            for name, content in tables.items():
+                (draft.path / name).write_bytes(content)
+            draft.finish(structs.replace(origin.manifest, inputs=inputs))
+        made.append(tmp_path / f"{line}-set")
+    text = build_report(made, tmp_path / "report", title="t").file("report.md").read_text("utf-8")
+    assert text.count("Retrieval: Biology") >= 1
+    assert "2 retrievers searched Biology" in text
 
 
 def test_rankings_without_measures(tmp_path: Path) -> None:

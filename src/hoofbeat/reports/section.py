@@ -34,7 +34,7 @@ class OwnFigure(Struct, frozen=True, kw_only=True):
     """One of our figures, for a table that sets a paper's beside it.
 
     Both are matched by `measure` and, where the paper's table asks for it, by `protocol` and whether the book is
-    `closed`.
+    `closed`. `n` counts questions, and `scorer` names what gave a measured score: only the same of both are comparable.
     """
 
     measure: str
@@ -45,6 +45,7 @@ class OwnFigure(Struct, frozen=True, kw_only=True):
     unscored: int = 0
     protocol: str = ""
     closed: bool = False
+    scorer: str = ""
 
 
 class Chapter(Struct, frozen=True, kw_only=True):

@@ -9,17 +9,19 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.findings.intervals import paired_difference
+from hoofbeat.findings.intervals import FEW, paired_difference
 from hoofbeat.findings.ranking_measures import Measure
 from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
 from hoofbeat.reports.model import Block, Card, Notice, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, figure, spread
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 
 _MAIN = "nDCG@10"
+_SEARCHED = ("corpus", "benchmark", "beir", "r2med")
+"""The kinds of inputs that say what was searched; lines with the same ones share a chapter."""
 
 
 class MeasureValue(Struct, frozen=True):
@@ -48,8 +50,7 @@ def rankings_chapters(artefacts: Sequence[PlacedArtefact]) -> list[Chapter]:
     """A chapter for each corpus that was searched."""
     groups: dict[tuple[str, ...], list[PlacedArtefact]] = {}
     for prefix, artefact in artefacts:
-        kinds = ("corpus", "benchmark")
-        key = tuple(sorted(ref.sha256 for ref in artefact.manifest.inputs if ref.kind in kinds)) or (prefix,)
+        key = tuple(sorted(ref.sha256 for ref in artefact.manifest.inputs if ref.kind in _SEARCHED)) or (prefix,)
         groups.setdefault(key, []).append((prefix, artefact))
     return [_chapter(group) for group in groups.values()]
 
@@ -83,7 +84,9 @@ def _chapter(group: Sequence[PlacedArtefact]) -> Chapter:
     labels = [r.line if lines[r.line] == 1 else f"{r.line} ({r.name})" for r in rankings]
     measures = list(dict.fromkeys(name for ranking in rankings for name in ranking.figures))
     questions = max(ranking.questions for ranking in rankings)
-    searched = next((ref.name for ref in group[0][1].manifest.inputs if ref.kind == "corpus"), "")
+    searched = next(
+        (ref.name for ref in group[0][1].manifest.inputs if ref.kind in _SEARCHED and ref.kind != "benchmark"), ""
+    )
     blocks: list[Block] = [
         Text(
             f"{count_of(len(rankings), 'retriever')} searched {searched or 'the same documents'} for "
@@ -174,8 +177,7 @@ def _table(
         row: list[Cell] = [label]
         for name in measures:
             found = ranking.figures.get(name)
-            interval = _interval(found) if found else None
-            row.append((found.value, *interval) if found and interval else found.value if found else None)
+            row.append(estimate_cell(found.value, found.low, found.high, found.n or FEW) if found else None)
         rows.append(tuple(row))
     return Table(
         name=f"{prefix}-measures",

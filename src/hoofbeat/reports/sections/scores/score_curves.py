@@ -411,6 +411,7 @@ def measured_section(group: OutcomeSet, *, draws: int, size: int) -> ScoreBlocks
             value=triple(row.mean, row.interval),
             n=row.n,
             unscored=missing(row.unscored),
+            scorer=row.judge,
         )
         for name, table in found.items()
         for row in table
