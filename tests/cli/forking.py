@@ -5,20 +5,27 @@ with its own folder, environment, exit code and end. One request a line comes on
 
 A fork leaves as an interpreter does, except that it does not take its modules apart: with everything imported that took
 twenty times as long as a short command. Commands that are started (`start` of support) still end in full.
+
+Recipes look names up in vocabularies, whose tables take five seconds to make: the first recipe makes them here, before
+the fork, and later ones find them made. What is there is frozen for the collector, which would else copy all of it.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
 import sys
 import threading
+from contextlib import suppress
+from functools import cache
 from typing import Any, NoReturn
 
 import hoofbeat.cli
 from hoofbeat.cli import cli, main
+from hoofbeat.errors import HoofbeatError
 
 
 def serve() -> None:
@@ -27,8 +34,11 @@ def serve() -> None:
         importlib.import_module(f"{hoofbeat.cli.__name__}.{name}")
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
+        if request["words"][:1] == ["build"] and "--help" not in request["words"]:
+            vocabularies()
         child = os.fork()
         if child == 0:
             answers.close()
@@ -36,6 +46,24 @@ def serve() -> None:
         print(json.dumps({"pid": child}), file=answers, flush=True)
         _, status = os.waitpid(child, 0)
         print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), file=answers, flush=True)
+
+
+@cache
+def vocabularies() -> None:
+    """Make the tables of both vocabularies that recipes read, where they are installed."""
+    from hoofbeat.corpus.vocabulary import load_vocabulary, vocabulary_names  # noqa: PLC0415 - only recipes need them
+    from hoofbeat.recipes.cases import rare_diseases  # noqa: PLC0415
+    from hoofbeat.recipes.guards import diagnosis_names, leaks  # noqa: PLC0415
+
+    with suppress(HoofbeatError):
+        for each in map(load_vocabulary, vocabulary_names()):
+            each.lookup("asthma")
+            each.find_in("asthma")
+            each.search("asthma", 1)
+            leaks._vocabulary_words(each)
+            diagnosis_names._words_of(each)
+        rare_diseases._phenotype_names()
+    gc.freeze()
 
 
 def run(request: dict[str, Any]) -> NoReturn:
