@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 DEMO   := demo
 
+# Compiled bytecode is kept: without it every process that a test starts compiles the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check format golden bench notebook weights clean
 
 $(BIN)/python:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hoofbeat.registry import PLUGINS_VARIABLE, Registry
+from tests.helpers import made_once, run_folder, shared_data
 
 # Machines that run the tests are shared: how long an example takes there says nothing of the code.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,10 +26,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     before = os.environ.get("HOOFBEAT_CACHE")
-    os.environ["HOOFBEAT_CACHE"] = str(shared / "hoofbeat-cache")
+    os.environ["HOOFBEAT_CACHE"] = str(run_folder(tmp_path_factory) / "hoofbeat-cache")
     yield
     if before is None:
         del os.environ["HOOFBEAT_CACHE"]
@@ -52,3 +51,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.web.folders import web_folders  # noqa: PLC0415 - few tests need all that this imports
 
     return web_folders(tmp_path_factory.mktemp("web") / "study")
+
+
+@pytest.fixture(scope="session")
+def real_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus of the 1,500 real case reports: every test that reads all of them reads this one."""
+    from hoofbeat.corpus import import_corpus  # noqa: PLC0415 - few tests need it
+
+    source = shared_data("case_reports.jsonl.gz")
+    return made_once(tmp_path_factory, "real-reports", lambda target: import_corpus([source], target, workers=1))

@@ -18,7 +18,7 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.store import Counts
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
-from tests.models.llama_numpy import Llama, Weights, write_f32
+from tests.models.llama_numpy import Llama, Weights, f32_copy
 from tests.models.support import a_model, ledger_in
 
 QUESTIONS = [
@@ -92,14 +92,15 @@ def test_the_same_log_likelihoods_give_the_harness_s_accuracy(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_the_embedded_weights_are_scored_as_the_harness_scores_them_in_numpy(tmp_path: Path) -> None:
+def test_the_embedded_weights_are_scored_as_the_harness_scores_them_in_numpy(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """The harness on log-likelihoods of a forward pass in numpy, ours on those of the server, the same weights."""
     needs_weights("smollm2-135m")
-    source = Weights(weight_files.weight_path("smollm2-135m"))
+    source = weight_files.weight_path("smollm2-135m")
     task = harness_task(tmp_path)
-    path = tmp_path / "smollm2-f32.gguf"
-    write_f32(source, path)
-    reference = Llama(source)
+    path = f32_copy(source, tmp_path_factory)
+    reference = Llama(Weights(source))
     totals: dict[str, list[float]] = {}
     with embedded.start_embedded(str(path), context=512, threads=2) as server:
         for id, calls in harness_requests(task).items():

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
 
-__all__ = ["environment", "hoofbeat", "invented_benchmark", "json_of", "start"]
+__all__ = ["RunningCommand", "environment", "hoofbeat", "invented_benchmark", "json_of", "start"]
 
 _LONGEST = 240
 
@@ -72,8 +73,17 @@ class _Forks:
         )
         atexit.register(self._process.kill)
 
-    def run(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str, str]:
-        """Exit code, output and messages of one command; one that takes too long is killed."""
+    def run(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        started: Callable[[int], None] = lambda _: None,
+    ) -> tuple[int, str, str]:
+        """Exit code, output and messages of one command; one that takes too long is killed.
+
+        `started` is told the id of its process.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with tempfile.TemporaryDirectory() as kept, self._lock:
@@ -81,6 +91,7 @@ class _Forks:
             request = {"words": words, "folder": str(folder), "environment": environment, "out": str(out)}
             print(json.dumps({**request, "err": str(err)}), file=self._process.stdin, flush=True)
             child = json.loads(self._process.stdout.readline())["pid"]
+            started(child)
             watch = threading.Timer(_LONGEST, os.kill, (child, signal.SIGKILL))
             watch.start()
             code = json.loads(self._process.stdout.readline())["code"]
@@ -91,6 +102,34 @@ class _Forks:
 @cache
 def _forks() -> _Forks:
     return _Forks()
+
+
+class RunningCommand:
+    """A command in a fork that is killed at some moment. No other command can run until then."""
+
+    def __init__(self, words: Sequence[str], folder: Path) -> None:
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(words, folder), daemon=True)
+        self._thread.start()
+        assert self._begun.wait(60)
+
+    def _run(self, words: Sequence[str], folder: Path) -> None:
+        self.code, _, _ = _forks().run(words, folder, environment(), self._start)
+
+    def _start(self, process: int) -> None:
+        self._process = process
+        self._begun.set()
+
+    def ended(self, seconds: float = 0.0) -> bool:
+        """Whether it has ended by itself, now or within this time."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def kill(self) -> None:
+        """End it with SIGKILL, if it has not ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self._process, signal.SIGKILL)
+        assert self.ended(30)
 
 
 def json_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from hoofbeat.recipes import build_teaching
 from hoofbeat.records import Question
 from hoofbeat.store import Counts, Ledger, Manifest, create
 from hoofbeat.store.tables import write_jsonl
-from tests.cli.support import hoofbeat, json_of, start
+from tests.cli.support import RunningCommand, hoofbeat, json_of
 from tests.cli.test_kill import folder_bytes
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
@@ -155,12 +155,11 @@ def test_a_grid_that_is_killed_goes_on_where_it_was_and_ends_with_the_same_bytes
         total = 2 * (40 + 160) + 2 * (80 + 160)
         for _ in range(3):
             seen = len(server.seen)
-            process = start(words, tmp_path / "killed")
-            while len(server.seen) < seen + 90 and process.poll() is None:
+            process = RunningCommand(words, tmp_path / "killed")
+            while len(server.seen) < seen + 90 and not process.ended():
                 time.sleep(0.005)
-            process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=30)
-            assert process.returncode == -signal.SIGKILL
+            process.kill()
+            assert process.code == -signal.SIGKILL
             while server.in_flight:
                 time.sleep(0.005)
             assert not (tmp_path / "killed" / "out").exists()

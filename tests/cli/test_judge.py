@@ -14,7 +14,7 @@ import pytest
 
 from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Answer
-from tests.cli.support import environment, hoofbeat, json_of, start
+from tests.cli.support import RunningCommand, environment, hoofbeat, json_of
 from tests.cli.test_kill import folder_bytes, kill_until
 from tests.judging.folders import a_run, chose, said
 from tests.models.fault_server import FaultServer
@@ -152,11 +152,10 @@ def kill_sometimes(command: list[str], folder: Path, server: FaultServer, kills:
     """Kill the command so many times once it has called, then let it end."""
     for number in range(kills):
         before = len(server.seen)
-        process = start(command, folder)
-        while len(server.seen) <= before + 20 * number and process.poll() is None:
+        process = RunningCommand(command, folder)
+        while len(server.seen) <= before + 20 * number and not process.ended():
             time.sleep(0.005)
         process.kill()
-        process.communicate(timeout=30)
     hoofbeat(*command, folder=folder)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 from hoofbeat import teaching
 from hoofbeat.corpus import import_corpus
 from hoofbeat.store import Ledger
-from tests.cli.support import hoofbeat, invented_benchmark, start
+from tests.cli.support import RunningCommand, hoofbeat, invented_benchmark
 from tests.models.fault_server import FaultServer
 
 
@@ -41,13 +39,11 @@ def kill_until(command: Sequence[str], folder: Path, server: FaultServer, kills:
     quiet: dict[str, int] = {}
     for _ in range(kills):
         before = server.asked.copy()
-        process = start(command, folder)
-        while not server.asked - before and process.poll() is None:
+        process = RunningCommand(command, folder)
+        while not server.asked - before and not process.ended():
             time.sleep(0.005)
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.communicate(timeout=moments.uniform(0.0, 0.35))
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=30)
+        assert not process.ended(moments.uniform(0.0, 0.35))
+        process.kill()
         while server.in_flight:
             time.sleep(0.005)
         kept = kept_requests(ledger)

@@ -76,7 +76,7 @@ def test_bands_hardly_miss_a_pair_at_the_threshold(threshold: float) -> None:
 
 
 def test_planted_copies_of_real_reports_are_all_found() -> None:
-    reports = case_reports()
+    reports = case_reports(500)
     chance = random.Random(3)
     planted = {}
     copies = []

@@ -6,12 +6,14 @@ import gzip
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.readers.text import read_text
 from hoofbeat.records import Document
+from hoofbeat.store import open_artefact
 from tests.corpus.checks import check_offsets
 from tests.helpers import shared_data
 
@@ -94,9 +96,9 @@ def test_wrapped_text_keeps_its_known_headings() -> None:
     assert text("A first line of words\nthat goes on\n\nand a second.").sections[0].heading == ""
 
 
-def test_all_real_case_reports_are_read_whole(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_all_real_case_reports_are_read_whole(real_reports: Path) -> None:
     path = shared_data("case_reports.jsonl.gz")
-    artefact = import_corpus([path], tmp_path_factory.mktemp("reports") / "c")
+    artefact = open_artefact(real_reports, "corpus")
     assert (artefact.manifest.counts.kept, artefact.manifest.counts.rejected) == (1500, 0)
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         raw = {row["pmcid"]: row["text"] for row in map(json.loads, stream)}

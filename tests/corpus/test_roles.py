@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hoofbeat.corpus import read_file
+from hoofbeat.corpus import Corpus, read_file
 from hoofbeat.corpus.parsers.prose import TextBuilder
 from hoofbeat.corpus.roles import (
     Role,
@@ -205,12 +205,12 @@ def shingles(text: str) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[start:] for start in range(5)), strict=False))
 
 
-def test_the_case_of_real_reports_is_found() -> None:
+def test_the_case_of_real_reports_is_found(real_reports: Path) -> None:
     path = shared_data("case_reports.jsonl.gz")
     labels = [msgspec.json.decode(line, type=Label) for line in LABELS.read_bytes().splitlines()]
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         texts = {row["pmcid"]: row["text"] for row in map(json.loads, lines)}
-    documents = {each.id: assign_roles(each) for each in read_file(path)}
+    documents = {each.id: assign_roles(each) for each in Corpus.open(real_reports)}
     assert len(documents) == 1500
     counts: Counter[tuple[str, str]] = Counter()
     for label in labels:

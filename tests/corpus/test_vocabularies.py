@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from functools import lru_cache
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -317,9 +318,14 @@ def installed(name: str) -> Vocabulary:
 
 
 @pytest.fixture
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No vocabulary is loaded in this test; those of other tests stay loaded for them."""
+    monkeypatch.setattr(loading_module, "_loaded", lru_cache(maxsize=8)(loading_module._loaded.__wrapped__))
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_loaded: None) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    loading_module._loaded.cache_clear()
     return cache_folder()
 
 
@@ -383,26 +389,26 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         load_vocabulary(str(written(tmp_path, "bad.tsv", "id\tname\n1\tx\n")))
 
 
-def test_the_cache_follows_the_source(tmp_path: Path, own_cache: Path) -> None:
+def test_the_cache_follows_the_source(tmp_path: Path, empty_cache: Path) -> None:
     path = written(tmp_path, "phenotype.hpoa", HPOA)
     first = load_vocabulary("rare-diseases", path=path)
-    (kept,) = own_cache.iterdir()
+    (kept,) = empty_cache.iterdir()
     loading_module._loaded.cache_clear()
     again = load_vocabulary("rare-diseases", path=path)
     assert (again.terms, again.release, again.credit) == (first.terms, first.release, first.credit)
     assert again.find_in("Wilson’s disease") == first.find_in("Wilson’s disease") != []
     path.write_text(HPOA + "OMIM:3\tZebra fever\tx\n")
     assert load_vocabulary("rare-diseases", path=path).lookup("zebra fever") != []
-    (newer,) = own_cache.iterdir()
+    (newer,) = empty_cache.iterdir()
     assert newer != kept
 
 
 def test_the_cache_is_read_and_a_damaged_one_made_anew(
-    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path, "phenotype.hpoa", HPOA)
     load_vocabulary("rare-diseases", path=path)
-    (kept,) = own_cache.iterdir()
+    (kept,) = empty_cache.iterdir()
     whole = kept.read_bytes()
     kept.write_bytes(whole[:50])
     loading_module._loaded.cache_clear()
@@ -413,10 +419,10 @@ def test_the_cache_is_read_and_a_damaged_one_made_anew(
     assert len(load_vocabulary("rare-diseases", path=path)) == 3
 
 
+@pytest.mark.usefixtures("nothing_loaded")
 def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = written(tmp_path, "file", "x")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    loading_module._loaded.cache_clear()
     assert len(load_vocabulary("rare-diseases", path=written(tmp_path, "phenotype.hpoa", HPOA))) == 3
 
 

@@ -23,6 +23,7 @@ from hoofbeat.store import open_artefact
 from tests.cli.recorded import record, teaching_cases
 from tests.cli.support import environment, hoofbeat
 from tests.helpers import needs_weights
+from tests.models.fault_server import FaultServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -50,10 +51,18 @@ def run_in(folder: Path, lines: list[str]) -> None:
 
 @pytest.mark.slow
 def test_the_tour_runs_as_it_stands(tmp_path: Path) -> None:
+    """With the embedded model and encoder; only the audit, which calls most, has a model that answers at once."""
     needs_weights("demo")
     tour = commands(ROOT / "docs" / "tour.md", "console")
     assert len(tour) > 10
-    run_in(tmp_path, tour)
+    audit = next(place for place, line in enumerate(tour) if line.startswith("hoofbeat audit "))
+    run_in(tmp_path, tour[:audit])
+    with FaultServer() as server:
+        (tmp_path / "hoofbeat.toml").write_text(f'[models.embedded]\nspec = "{server.spec()}"\n', encoding="utf-8")
+        run_in(tmp_path, tour[audit : audit + 1])
+        assert server.asked
+    (tmp_path / "hoofbeat.toml").unlink()
+    run_in(tmp_path, tour[audit + 1 :])
     assert (tmp_path / "report" / "report.html").stat().st_size > 10_000
 
 

@@ -13,7 +13,10 @@ from typing import Any
 
 import gguf
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+
+from tests.helpers import made_once
 
 Floats = NDArray[np.float64]
 
@@ -42,13 +45,13 @@ class Llama:
         self.epsilon = float(self._field("attention.layer_norm_rms_epsilon"))
         self.base = float(self._field("rope.freq_base"))
 
-    def logits(self, tokens: Sequence[int]) -> Floats:
-        """Row i: the logit of every token to come after tokens[: i + 1]."""
+    def logits(self, tokens: Sequence[int], start: int = 0) -> Floats:
+        """Row i: the logit of every token to come after tokens[: start + i + 1]."""
         states = self._tensors["token_embd.weight"][list(tokens)]
         for block in range(self.blocks):
             states = states + self._attention(block, self._normed(states, f"blk.{block}.attn_norm.weight"))
             states = states + self._feed_forward(block, self._normed(states, f"blk.{block}.ffn_norm.weight"))
-        states = self._normed(states, "output_norm.weight")
+        states = self._normed(states[start:], "output_norm.weight")
         output = self._tensors.get("output.weight", self._tensors["token_embd.weight"])
         result: Floats = states @ output.T
         return result
@@ -61,7 +64,7 @@ class Llama:
         With `sum_in_32_bits` the softmax's denominator is a running sum in 32 bits in the order of the vocabulary,
         which loses what is too small beside it.
         """
-        rows = self.logits([*context, *continuation])[len(context) - 1 : -1]
+        rows = self.logits([*context, *continuation[:-1]], start=len(context) - 1)
         rows -= rows.max(axis=1, keepdims=True)
         if sum_in_32_bits:
             sums = np.add.accumulate(np.exp(rows.astype(np.float32)), axis=1, dtype=np.float32)[:, -1]
@@ -112,7 +115,12 @@ class Llama:
         return self._project(gate / (1 + np.exp(-gate)) * up, block, "ffn_down")
 
 
-def write_f32(weights: Weights, target: Path) -> None:
+def f32_copy(source: Path, factory: pytest.TempPathFactory) -> Path:
+    """The same model with every tensor as 32-bit floats; written once in a run of the tests."""
+    return made_once(factory, "smollm2-f32.gguf", lambda target: _write_f32(Weights(source), target))
+
+
+def _write_f32(weights: Weights, target: Path) -> None:
     """Write the same model with every tensor as 32-bit floats, so that a runtime has no quantised kernels to use."""
     writer = gguf.GGUFWriter(target, str(weights.fields["general.architecture"].contents()))
     for key, field in weights.fields.items():

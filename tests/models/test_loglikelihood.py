@@ -15,19 +15,16 @@ from hoofbeat.errors import WeightsError
 from hoofbeat.models import Likelihood, Model, embedded, weight_files
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.store import Ledger
-from tests.models.llama_numpy import Llama, Weights, write_f32
+from tests.models.llama_numpy import Llama, Weights, f32_copy
 
 pytestmark = pytest.mark.slow
 
 CASES = [
     ("The capital of France is", " Paris"),
-    ("The capital of France is", " London, I think"),
     ("Two plus two is", " four."),
     ("A 54-year-old man has fever and a new heart murmur. The most likely diagnosis is", " infective endocarditis"),
-    ("A 54-year-old man has fever and a new heart murmur. The most likely diagnosis is", " a sprained ankle"),
     ("After a kidney transplant, tacrolimus levels must be", " monitored closely because toxicity harms the kidney."),
     ("Question: Which drug treats anaphylaxis first?\nAnswer:", " intramuscular adrenaline"),
-    ("Serum potassium was 6.8 mmol/L; the ECG showed", " peaked T waves and a widened QRS complex"),
     ("Der Patient klagt über", " Übelkeit und Müdigkeit"),
     ("Dose: 0.5 µg/kg — repeat", " after 4–6 h if needed\n"),
 ]
@@ -68,38 +65,26 @@ def gguf_path() -> Path:
 
 
 @pytest.fixture(scope="module")
-def read_weights(gguf_path: Path) -> Weights:
-    return Weights(gguf_path)
+def exact_server(gguf_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.EmbeddedServer]:
+    path = f32_copy(gguf_path, tmp_path_factory)
+    with embedded.start_embedded(str(path), context=512, threads=2, exact=True) as server:
+        yield server
 
 
-@pytest.fixture(scope="module")
-def reference(read_weights: Weights) -> Llama:
-    return Llama(read_weights)
+def test_the_client_agrees_with_numpy(exact_server: embedded.EmbeddedServer, gguf_path: Path, tmp_path: Path) -> None:
+    """To 1e-3 when exact; llama.cpp's own 32-bit sum loses the tail otherwise, about 1.3e-4 a token and no more.
 
-
-@pytest.fixture(scope="module")
-def exact_server(read_weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.EmbeddedServer]:
-    path = tmp_path_factory.mktemp("f32") / "smollm2-f32.gguf"
-    write_f32(read_weights, path)
-    try:
-        with embedded.start_embedded(str(path), context=512, threads=2, exact=True) as server:
-            yield server
-    finally:
-        path.unlink()
-
-
-@pytest.mark.parametrize(("context", "continuation"), CASES)
-def test_the_client_agrees_with_numpy(
-    exact_server: embedded.EmbeddedServer, reference: Llama, tmp_path: Path, context: str, continuation: str
-) -> None:
-    """To 1e-3 when exact; llama.cpp's own 32-bit sum loses the tail otherwise, about 1.3e-4 a token and no more."""
+    All cases are one test: what is read and written before the first takes longer than most of them.
+    """
     url, key = exact_server.native_url, exact_server.api_key
-    whole, begin = tokens(url, key, context + continuation), len(tokens(url, key, context))
-    expected = reference.loglikelihood(whole[:begin], whole[begin:])
-    exact = loglikelihood(exact_server, tmp_path, context, continuation, exact=True)
-    assert exact == pytest.approx(expected, abs=1e-3)
-    quick = loglikelihood(exact_server, tmp_path, context, continuation, exact=False)
-    assert quick == pytest.approx(expected, abs=2.5e-4 * (len(whole) - begin))
+    reference = Llama(Weights(gguf_path))
+    for context, continuation in CASES:
+        whole, begin = tokens(url, key, context + continuation), len(tokens(url, key, context))
+        expected = reference.loglikelihood(whole[:begin], whole[begin:])
+        exact = loglikelihood(exact_server, tmp_path, context, continuation, exact=True)
+        assert exact == pytest.approx(expected, abs=1e-3), continuation
+        quick = loglikelihood(exact_server, tmp_path, context, continuation, exact=False)
+        assert quick == pytest.approx(expected, abs=2.5e-4 * (len(whole) - begin)), continuation
 
 
 def test_quantised_model_gives_the_known_value(gguf_path: Path, tmp_path: Path) -> None:
@@ -109,7 +94,7 @@ def test_quantised_model_gives_the_known_value(gguf_path: Path, tmp_path: Path) 
 
 
 def test_quantised_model_prefers_the_right_diagnosis(gguf_path: Path, tmp_path: Path) -> None:
-    context = CASES[3][0]
+    context = CASES[2][0]
     with embedded.start_embedded("smollm2-135m", context=512, threads=2) as server:
         right = loglikelihood(server, tmp_path, context, " infective endocarditis", exact=False)
         wrong = loglikelihood(server, tmp_path, context, " a sprained ankle", exact=False)

@@ -19,7 +19,6 @@ from hoofbeat.recipes.cases.image_stems import (
 )
 from hoofbeat.recipes.cases.stems import stem_spans, stem_text
 from hoofbeat.records import Document, Figure, Section
-from tests.helpers import shared_data
 
 
 def _png(width: int, height: int) -> bytes:
@@ -162,9 +161,9 @@ def test_every_figure_of_the_teaching_cases_is_usable(tmp_path: Path) -> None:
         assert set(usable_figures(document, content, min_pixels=64)[0]) == {figure.id for figure in document.figures}
 
 
-def test_real_reports_lose_nothing_but_what_is_listed(tmp_path: Path) -> None:
+def test_real_reports_lose_nothing_but_what_is_listed(real_reports: Path) -> None:
     """With an image supposed for every figure: what is left and what was removed are the stem, and markers are set."""
-    corpus = Corpus(import_corpus([shared_data("case_reports.jsonl.gz")], tmp_path / "reports", workers=1))
+    corpus = Corpus.open(real_reports)
     illustrated, lost, words = 0, 0, 0
     for place, document in enumerate(corpus):
         if place % 5:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.corpus import Corpus
 from hoofbeat.recipes.cases.stems import (
     complete,
     cut_before,
@@ -28,7 +28,6 @@ from hoofbeat.recipes.cases.stems import (
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.records import Document, Figure, Section
-from tests.helpers import shared_data
 from tests.recipes.support import a_context
 
 OPENING = "A 40-year-old invented man presented with fever."
@@ -128,9 +127,9 @@ def test_the_end_of_an_earlier_visit_is_not_the_end_of_the_case(earlier: str) ->
     assert _narrative(f"{told} She was discharged on day 9. At follow-up she was well.") == told
 
 
-def test_few_real_cases_lose_most_of_their_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_few_real_cases_lose_most_of_their_text(real_reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Reports of odd number, on which nothing was tuned: 51 of 784 sections kept under a third of their text before."""
-    corpus = Corpus(import_corpus([shared_data("case_reports.jsonl.gz")], tmp_path / "reports", workers=1))
+    corpus = Corpus.open(real_reports)
     shares = []
     for document in list(corpus)[1::2]:
         for section in document.sections:
@@ -215,8 +214,8 @@ def test_reports_of_several_patients_have_no_stem(tmp_path: Path) -> None:
         assert isinstance(short, ItemRejection)
 
 
-def test_stems_of_real_reports_are_verbatim_and_without_captions(tmp_path: Path) -> None:
-    corpus = Corpus(import_corpus([shared_data("case_reports.jsonl.gz")], tmp_path / "reports", workers=1))
+def test_stems_of_real_reports_are_verbatim_and_without_captions(real_reports: Path) -> None:
+    corpus = Corpus.open(real_reports)
     stems = 0
     for document in corpus:
         spans = stem_spans(document)

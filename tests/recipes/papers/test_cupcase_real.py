@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from itertools import islice
 from pathlib import Path
@@ -53,8 +54,11 @@ def _by_rule(name: str, request: ChatRequest) -> object:
 
 
 def _reports(folder: Path, count: int) -> list[Document]:
-    import_corpus([shared_data("case_reports.jsonl.gz")], folder / "all")
-    return [assign_roles(document) for document in islice(Corpus.open(folder / "all").documents(), count)]
+    sample = folder / "reports.jsonl"
+    with gzip.open(shared_data("case_reports.jsonl.gz")) as stream, sample.open("wb") as out:
+        out.writelines(islice(stream, count))
+    import_corpus([sample], folder / "all")
+    return [assign_roles(document) for document in Corpus.open(folder / "all").documents()]
 
 
 def test_real_reports_end_to_end(tmp_path: Path) -> None:
