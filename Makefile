@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 DEMO   := demo
+QUICK  := tests/store tests/prompts tests/findings tests/judging tests/benchmarks tests/leakage tests/test_*.py
 
 # Compiled bytecode is kept: without it every process that a test starts compiles the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check format golden bench notebook weights clean
+.PHONY: demo test quick check format golden bench notebook weights clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hoofbeat needs Python 3.11 or newer; name one with PYTHON=...")'
@@ -36,6 +37,10 @@ demo: weights
 
 test: $(STAMP)-dev weights
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# A first look in about a minute: records, prompts, measures, judging, names; without a browser, a model or a command.
+quick: $(STAMP)-dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(QUICK)
 
 check: $(STAMP)-dev
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,17 @@ from tests.recipes.support import build
 __all__ = ["answer_batch", "record", "teaching_cases"]
 
 
-def teaching_cases(folder: Path) -> Corpus:
-    """The teaching cases as the corpus `cases` in a folder."""
-    return Corpus(import_corpus([teaching.cases_folder()], folder / "cases", workers=1))
+def teaching_cases(folder: Path, *names: str) -> Corpus:
+    """The teaching cases, or those of these names with their figures, as the corpus `cases` in a folder."""
+    source = teaching.cases_folder()
+    if names:
+        chosen = folder / "chosen"
+        for path in [path for path in source.rglob("hbt-case-*") if path.name.startswith(names)]:
+            target = chosen / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+        source = chosen
+    return Corpus(import_corpus([source], folder / "cases", workers=1))
 
 
 def record(folder: Path, corpus: Corpus, *builds: tuple[Recipe, Mapping[str, str]]) -> None:

@@ -16,10 +16,10 @@ from hoofbeat.cli import cli
 from hoofbeat.cli.audit import AuditCommand, economy_words
 from hoofbeat.corpus import import_corpus
 from hoofbeat.records import Question
-from hoofbeat.store import Counts, open_artefact
+from hoofbeat.store import Counts
 from hoofbeat.teaching import example, handbook_files
 from tests.cli.support import hoofbeat, json_of
-from tests.helpers import needs_weights, shared_data
+from tests.helpers import shared_data
 from tests.models.fault_server import FaultServer
 
 LINE = "hero[dense=0]"
@@ -111,18 +111,6 @@ def test_given_answers_of_some_sources_and_what_was_left_out(tmp_path: Path) -> 
 )
 def test_nothing_checked_is_no_interval(check: dict[str, int], said: str) -> None:
     assert said in economy_words(check, 300)
-
-
-def test_the_embedded_model_answers_for_each_source(tmp_path: Path, books: Path) -> None:
-    needs_weights("smollm2-135m")
-    with FaultServer() as server:
-        asked = ["audit", str(books), "teaching", "--limit", "1", "--whole-up-to", "0", "--passages", "1"]
-        asked += ["--with", "bm25", "--model", "embedded", "--max-tokens", "24", "--judge", server.spec()]
-        hoofbeat(*asked, "-o", "audit", folder=tmp_path)
-    manifest = open_artefact(tmp_path / "audit", "audit").manifest
-    assert manifest.models["answer"].startswith("embedded:smollm2-135m@")
-    assert manifest.cost.tokens_out > 24
-    assert manifest.counts.kept + manifest.counts.failed >= 1
 
 
 def test_shards_are_merged_and_exported_by_the_command(tmp_path: Path, books: Path) -> None:

@@ -135,21 +135,17 @@ def test_a_budget_stops_and_a_larger_one_goes_on(folder: Path, tmp_path: Path) -
     assert open_artefact(tmp_path / "out").manifest.files == open_artefact(folder / "bench").manifest.files
 
 
-def test_a_batch_folder_carries_a_recipe_across_its_rounds(folder: Path, tmp_path: Path) -> None:
+def test_a_batch_folder_carries_a_recipe_across_its_rounds(tmp_path: Path) -> None:
+    """Of four cases: the whole set takes as many rounds, and each round runs the recipe from its start."""
+    cases = teaching_cases(tmp_path, "hbt-case-01", "hbt-case-05", "hbt-case-09", "hbt-case-19")
+    record(tmp_path, cases, (find_recipe("clinbench"), GIVEN))
+    hoofbeat(*BUILD, "-o", "bench", "--model", "replay:calls.jsonl", "--ledger", "bench.sqlite", folder=tmp_path)
     posted = tmp_path / "posted"
-    words = [
-        *BUILD,
-        "-o",
-        str(tmp_path / "out"),
-        "--model",
-        f"batch:{posted}#m",
-        "--ledger",
-        str(tmp_path / "l.sqlite"),
-    ]
+    words = [*BUILD, "-o", "out", "--model", f"batch:{posted}#m", "--ledger", "l.sqlite"]
     rounds: list[int] = []
     while not (tmp_path / "out").exists():
         number = len(rounds) + 1
-        done = hoofbeat(*words, folder=folder, code=4)
+        done = hoofbeat(*words, folder=tmp_path, code=4)
         assert done.stdout.startswith(f"batch: {posted} (")
         assert f"requests-{number:03d}.jsonl for the step “" in done.stdout
         assert f"(round {number})" in done.stdout
@@ -157,11 +153,12 @@ def test_a_batch_folder_carries_a_recipe_across_its_rounds(folder: Path, tmp_pat
         assert "From candidates to questions" in done.stderr
         assert (posted / "out-so-far" / "rejected.jsonl").is_file()
         requests, answers = posted / f"requests-{number:03d}.jsonl", posted / f"answers-{number}.jsonl"
-        rounds.append(answer_batch(folder / "calls.jsonl", requests, answers))
-        if sum(rounds) == len((folder / "calls.jsonl").read_text(encoding="utf-8").splitlines()):
-            hoofbeat(*words, folder=folder)
+        rounds.append(answer_batch(tmp_path / "calls.jsonl", requests, answers))
+        if sum(rounds) == len((tmp_path / "calls.jsonl").read_text(encoding="utf-8").splitlines()):
+            hoofbeat(*words, folder=tmp_path)
     assert len(rounds) == 8  # one of repairs; the reports named enough alternatives: nothing was asked for
-    built, bench = (Benchmark.open(place).questions for place in (tmp_path / "out", folder / "bench"))
+    built, bench = (Benchmark.open(tmp_path / name).questions for name in ("out", "bench"))
+    assert bench
     assert [(q.id, q.context, q.options) for q in built] == [(q.id, q.context, q.options) for q in bench]
 
 

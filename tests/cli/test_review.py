@@ -28,15 +28,8 @@ from tests.audit.packet_audits import LABELS, RATED, an_audit, in_turn
 from tests.cli.recorded import record, teaching_cases
 from tests.cli.support import hoofbeat, json_of, start
 from tests.review.labelled import label
-from tests.web.folders import web_folders
 
 Answer = Callable[[Person, ReviewItem], dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of every kind, among them a benchmark whose tasks wait for reviewers."""
-    return web_folders(tmp_path_factory.mktemp("review") / "all")
 
 
 @pytest.fixture

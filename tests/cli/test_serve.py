@@ -14,13 +14,12 @@ import pytest
 
 from hoofbeat.review.review_store import ReviewStore
 from tests.cli.support import hoofbeat, json_of, start
-from tests.web.folders import web_folders
 from tests.web.visitors import Visitor
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return web_folders(tmp_path_factory.mktemp("serve") / "study")
+def shown(folders: Path) -> Path:
+    return folders
 
 
 @contextmanager

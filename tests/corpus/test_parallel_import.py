@@ -36,8 +36,8 @@ def process(job, beat=None):
     if name.startswith("hang"):
         time.sleep(600)
     if name.startswith("slow"):
-        for count in range(6):
-            time.sleep(0.4)
+        for count in range(8):
+            time.sleep(0.5)
             beat(count)
     if name.startswith("print"):
         print("noise " * 10_000, flush=True)
@@ -98,11 +98,11 @@ def test_real_articles_with_two_workers_are_those_with_one(tmp_path: Path) -> No
 def test_a_process_that_dies_or_hangs_costs_its_file_only(source: Path, tmp_path: Path) -> None:
     for name in ("kill.md", "exit.md", "hang.md", "print.md"):
         (source / name).write_text(f"Text of {name}.")
-    artefact = import_corpus([source], tmp_path / "c", workers=2, patience=2.0)
+    artefact = import_corpus([source], tmp_path / "c", workers=2, patience=5.0)
     found = reasons(artefact.path)
     assert found["kill.md"] == "the reader broke down on it (signal 9)"
     assert found["exit.md"] == "the reader broke down on it (exit code 3)"
-    assert found["hang.md"] == "reading it took too long: no document in 2 s"
+    assert found["hang.md"] == "reading it took too long: no document in 5 s"
     ids = Corpus(artefact).ids()
     assert {"print", "r1", *(f"d{number:02d}" for number in range(40) if number != 3)} <= set(ids)
     assert artefact.manifest.counts.reasons["the reader broke down on it"] == 2
@@ -112,7 +112,7 @@ def test_a_process_that_dies_or_hangs_costs_its_file_only(source: Path, tmp_path
 @pytest.mark.usefixtures("faults")
 def test_a_slow_file_that_shows_signs_of_life_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / "slow.md").write_text("Slow.")
-    artefact = import_corpus([tmp_path / "slow.md"], tmp_path / "c", patience=1.5)
+    artefact = import_corpus([tmp_path / "slow.md"], tmp_path / "c", patience=3.0)
     assert Corpus(artefact).ids() == ("slow",)
 
 

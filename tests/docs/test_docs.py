@@ -49,6 +49,7 @@ def run_in(folder: Path, lines: list[str]) -> None:
             subprocess.run([name, *words], cwd=folder, env=environment(path), check=True)
 
 
+@pytest.mark.timeout(900)  # many commands: longer than others on a busy machine
 @pytest.mark.slow
 def test_the_tour_runs_as_it_stands(tmp_path: Path) -> None:
     """With the embedded model and encoder; only the audit, which calls most, has a model that answers at once."""
@@ -66,6 +67,7 @@ def test_the_tour_runs_as_it_stands(tmp_path: Path) -> None:
     assert (tmp_path / "report" / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("recipes_only")
 def test_the_recipes_page_runs_as_it_stands(tmp_path: Path) -> None:
     """Its commands, with its own recipe file, and with recorded answers behind the model that it calls `mine`."""

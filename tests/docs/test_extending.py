@@ -28,6 +28,7 @@ def test_an_example_is_short(name: str) -> None:
     assert len(files()[name].splitlines()) < 40
 
 
+@pytest.mark.timeout(900)  # many commands: longer than others on a busy machine
 @pytest.mark.slow
 def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     needs_weights("smollm2-135m")

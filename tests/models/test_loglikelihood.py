@@ -23,7 +23,7 @@ CASES = [
     ("The capital of France is", " Paris"),
     ("Two plus two is", " four."),
     ("A 54-year-old man has fever and a new heart murmur. The most likely diagnosis is", " infective endocarditis"),
-    ("After a kidney transplant, tacrolimus levels must be", " monitored closely because toxicity harms the kidney."),
+    ("After a kidney transplant, tacrolimus levels must be", " monitored closely"),
     ("Question: Which drug treats anaphylaxis first?\nAnswer:", " intramuscular adrenaline"),
     ("Der Patient klagt über", " Übelkeit und Müdigkeit"),
     ("Dose: 0.5 µg/kg — repeat", " after 4–6 h if needed\n"),
