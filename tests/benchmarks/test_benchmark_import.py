@@ -11,11 +11,13 @@ import polars
 import pytest
 
 import hoofbeat as hb
-from hoofbeat.benchmarks import Benchmark, write_benchmark
+from hoofbeat.benchmarks import Benchmark, corpus_beside, write_benchmark
 from hoofbeat.benchmarks.benchmark_import import RejectedRow, import_benchmark, lettered_lines, options_of, right_option
 from hoofbeat.benchmarks.export import export_benchmark
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.records import AcceptedAnswer, Question
+from hoofbeat.recipes import named_questions
+from hoofbeat.records import AcceptedAnswer, Question, Step
+from hoofbeat.review.study_items import forms_in
 from hoofbeat.store import Counts
 from hoofbeat.store.tables import read_jsonl
 from tests.benchmarks.test_exports import _IMAGE, bench, corpus  # noqa: F401 - fixtures
@@ -83,6 +85,15 @@ def test_cupcase_as_released(tmp_path: Path, layout: str) -> None:
     other = Benchmark(import_benchmark(folder, tmp_path / "other", seed=5))
     assert [q.options for q in other.questions] != [q.options for q in made.questions]
     assert made.editions() == ["free"]
+
+
+def test_splits_in_the_cache_of_datasets_are_told_apart(tmp_path: Path) -> None:
+    folder = tmp_path / "cupcase" / "0.0.0"
+    folder.mkdir(parents=True)
+    for name, rows in (("cupcase-train", CUPCASE[:3]), ("cupcase-test", CUPCASE[3:])):
+        polars.DataFrame(rows).write_ipc_stream(folder / f"{name}.arrow")
+    assert [question.context for question in imported(folder, tmp_path).questions] == [CASE.format(n=3)]
+    assert len(imported(folder, tmp_path, split="train").questions) == 3
 
 
 def test_cupcase_csv_of_forks_with_rows_that_lack_distractors(tmp_path: Path) -> None:
@@ -343,3 +354,109 @@ def test_a_table_may_accept_several_answers(tmp_path: Path) -> None:
     rows = [{"q": "Which?", "a": "Gout", "b": "Uric arthritis", "c": ""}]
     made = imported(write_table(tmp_path / "t.csv", rows), tmp_path, mapping="text=q,answer=a,accepted=b+c")
     assert made.questions[0].right_answers == ("Gout", "Uric arthritis")
+
+
+MEDQA = {"question": "A boy coughs.\n\nWhich?", "answer": "Flu", "options": LETTERS, "answer_idx": "B"}
+PUBLISHED: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "cupcase": ("test.jsonl", CUPCASE),
+    "clinbench": (
+        "clinbench-text.json",
+        [{"id": "c1", "question_stem": "A woman.", "options": "A. Gout\nB. Flu", "answer": "B"}],
+    ),
+    "ogcare": (
+        "ogcarebench.json",
+        [
+            {
+                "Title": "A rare fever",
+                "pmc_id": "PMC1",
+                "Classification": "Cardiology",
+                "Original Question": "A man.\n\nWhat next?",
+                "Question": "A man, a dog.\n\nWhat next?",
+                "Answer": "Echocardiography",
+            }
+        ],
+    ),
+    "medqa": ("medqa.jsonl", [MEDQA]),
+    "medmcqa": (
+        "dev.jsonl",
+        [{"id": "m", "question": "Which?", "opa": "Gout", "opb": "Flu", "opc": "Measles", "opd": "Mumps", "cop": 0}],
+    ),
+    "pubmedqa": (
+        "pqal.jsonl",
+        [{"pubid": 1, "question": "Does it?", "context": {"contexts": ["One."]}, "final_decision": "no"}],
+    ),
+    "inspect": ("samples.jsonl", [{"id": "i", "input": "Which?", "choices": ["Gout", "Flu"], "target": "B"}]),
+    "table": ("asked.jsonl", [{"id": "t1", "question": "May I drive?", "group": "kidney"}]),
+    "beir": ("queries.jsonl", [{"_id": "q1", "text": "gout?"}]),
+    "r2med": ("query.jsonl", [{"id": "q1", "text": "A case.", "answer": "Gout", "doc_id": ["d1"]}]),
+}
+EXPORTED = {"medqa": "lm-eval", "medmcqa": "lm-eval", "pubmedqa": "huggingface", "table": "sourceqa"}
+
+
+def published(form: str, folder: Path) -> Path:
+    """A file or folder in the released layout."""
+    name, rows = PUBLISHED[form]
+    folder.mkdir()
+    path = folder / name
+    path.write_text(json.dumps(rows) if path.suffix == ".json" else "".join(json.dumps(row) + "\n" for row in rows))
+    if form not in ("beir", "r2med"):
+        return path
+    key = "_id" if form == "beir" else "id"
+    write_json_lines(folder / "corpus.jsonl", [{key: f"d{n}", "title": f"T{n}", "text": "Of gout."} for n in range(2)])
+    if form == "beir":
+        (folder / "qrels").mkdir()
+        (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td0\t0\n")
+    else:
+        write_json_lines(folder / "qrels.jsonl", [{"q_id": "q1", "p_id": "d1", "score": 1}])
+    return folder
+
+
+@pytest.mark.parametrize("form", PUBLISHED)
+def test_each_format_is_imported_run_and_exported_again(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = imported(published(form, tmp_path / "given"), tmp_path)
+    assert made.artefact.manifest.settings["format"] == form
+    (tmp_path / "model.jsonl").write_text('{"contains": "", "text": "The answer is B."}\n')
+    run = hb.answer(made, tmp_path / "run", model="replay:model.jsonl", progress=hb.SILENT)
+    assert [answer.failure for answer in run.answers] == [None] * len(made.questions)
+    if made.questions[0].options:
+        assert all(answer.choice for answer in run.answers)
+    if made.questions[0].answer:
+        assert "likert" in forms_in(tmp_path / "made"), "reviewers can rate what was imported"
+    parts = ("leaks", "options")  # what is left looks at places and loads no vocabulary
+    assert hb.check(made, tmp_path / "check", rules_only=True, left_out=parts).summary["questions"]
+    again = EXPORTED.get(form, form)
+    export_benchmark(made, tmp_path / "out", again, corpus=corpus_beside(made.artefact))
+    back = Benchmark(import_benchmark(tmp_path / "out", tmp_path / "back"))
+    assert [(q.full_text, q.answer, sorted(q.options)) for q in back.questions] == [
+        (q.full_text, q.answer, sorted(q.options)) for q in made.questions
+    ]
+    assert [q.id for q in back.questions] == [q.id for q in made.questions]
+    assert back.qrels() == made.qrels()
+    export_benchmark(made, tmp_path / "whole", "jsonl")
+    assert Benchmark(import_benchmark(tmp_path / "whole", tmp_path / "same")).questions == made.questions
+
+
+def test_a_list_of_questions_serves_an_audit_and_a_run_s_questions_are_a_benchmark(tmp_path: Path) -> None:
+    file = write_table(tmp_path / "list.csv", [{"question": "May I drive?"}, {"question": "May I swim?"}])
+    asked, [source] = named_questions(str(file))
+    assert [question.text for question in asked] == ["May I drive?", "May I swim?"]
+    assert source.name == "list.csv"
+    with pytest.raises(UsageError, match="a benchmark is a folder"):
+        Benchmark.open(file)
+    row = {"id": "1", "question": "Which?", "options": LETTERS, "answer": "A", "predicted": "B", "model": "m"}
+    hb.import_predictions(write_json_lines(tmp_path / "p.jsonl", [row]), tmp_path / "run")
+    assert Benchmark.open(tmp_path / "run").questions[0].answer == "Gout"
+    bare = {name: value for name, value in row.items() if name != "question"}
+    hb.import_predictions(write_json_lines(tmp_path / "p.jsonl", [bare]), tmp_path / "bare")
+    with pytest.raises(InputError, match="without the text"):
+        Benchmark.open(tmp_path / "bare")
+
+
+def test_lineage_comes_back_from_the_hub(tmp_path: Path) -> None:
+    question = Question(id="q", text="Which?", answer="Gout", lineage=(Step(name="write", model="m", note="n"),))
+    write_benchmark(tmp_path / "bench", [question], title="t", inputs=[], counts=Counts(kept=1))
+    export_benchmark(Benchmark.open(tmp_path / "bench"), tmp_path / "out", "huggingface")
+    assert imported(tmp_path / "out", tmp_path).questions == [question]

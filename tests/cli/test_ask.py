@@ -56,6 +56,13 @@ def test_a_model_answers_and_sources_are_compared(handbooks: Path, tmp_path: Pat
         assert ledger.stats().calls == calls
 
 
+def test_a_list_of_questions_is_asked_one_by_one(handbooks: Path) -> None:
+    (handbooks / "asked.csv").write_text(f"question\n{FEVER}\nMay I drive?\n", encoding="utf-8")
+    words = [str(handbooks / "handbooks"), str(handbooks / "asked.csv"), "--line", "bm25", "--k", "1", "--json"]
+    done = CliRunner().invoke(command, words, catch_exceptions=False)
+    assert [each["ask"]["text"] for each in json.loads(done.stdout)["asks"]] == [FEVER, "May I drive?"]
+
+
 def test_the_case_may_come_from_standard_input(handbooks: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hoofbeat", "ask", "handbooks", "-", "--line", "bm25", "--k", "1", "--json"],

@@ -46,8 +46,21 @@ class Benchmark(ArtefactFolder):
 
     @staticmethod
     def open(path: Path, edition: str = "") -> Benchmark:
-        """Open a benchmark folder, at its main edition or at another."""
-        return Benchmark(open_artefact(path, KIND), edition)
+        """Open a benchmark folder, at its main edition or at another; a run's questions are a benchmark as well."""
+        if path.is_file():
+            raise UsageError(
+                "this is a file, and a benchmark is a folder",
+                where=str(path),
+                fix=f"import it first: hoofbeat benchmark import {path.name} -o bench",
+            )
+        found = Benchmark(open_artefact(path, (KIND, "run")), edition)
+        if found.artefact.manifest.kind == "run" and not all(question.text for question in found.questions):
+            raise InputError(
+                "these predictions came without the text of their questions",
+                where=str(path),
+                fix="name the benchmark that was answered",
+            )
+        return found
 
     def editions(self) -> list[str]:
         """The names of the other editions."""

@@ -43,6 +43,8 @@ _NOT_QUESTIONS = frozenset(
     {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "croissant.json", "manifest.json"}
 )
 _SHARD = re.compile(r"^(?P<split>.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?$")
+_SPLITS = ("train", "validation", "dev", "test")
+_CACHED = re.compile(rf".+-({'|'.join(_SPLITS)})")
 _LETTER = re.compile(r"[\s(\[]*(\w{1,3})[\s)\].:]*")
 
 
@@ -270,7 +272,10 @@ def _table_file(root: Path, path: Path) -> QuestionTable:
     shard = _SHARD.match(stem)
     if shard and shard["split"] == "data":  # what `save_to_disk` leaves: SPLIT/data-00000-of-00001.arrow
         return QuestionTable(path, "", parents[-1] if parents else "")
-    split = shard["split"] if shard else stem if stem in ("train", "validation", "dev", "test") else ""
+    split = shard["split"] if shard else stem
+    if path.suffix == _ARROW and (named := _CACHED.fullmatch(split)):
+        split = named[1]  # what the cache of `datasets` holds: NAME-SPLIT.arrow
+    split = split if shard or split in _SPLITS else ""
     return QuestionTable(path, parents[-1] if parents and parents[-1] != "data" else "", split)
 
 
@@ -400,6 +405,23 @@ def find_format(source: ImportSource, name: str = "") -> ImportFormat:
     return next(each for sure, each in found if sure == best)
 
 
+def read_questions(path: Path) -> list[Question]:
+    """The questions of a published file, or of a plain list with a column of questions, without writing a benchmark."""
+    source = ImportSource(path)
+    form = find_format(source)
+    return _read_by(form, source).questions
+
+
+def _read_by(form: ImportFormat, source: ImportSource) -> ImportedBenchmark:
+    made = form.read(source)
+    if not made.questions:
+        reasons = "; ".join(dict.fromkeys(row.reason for row in made.rejected[:3])) or "it has no rows"
+        raise InputError(
+            f"no question could be read as {form.name}: {reasons}", where=str(source.path), fix="see --as, --mapping"
+        )
+    return made
+
+
 def import_benchmark(
     path: Path,
     target: Path,
@@ -417,12 +439,7 @@ def import_benchmark(
     source = ImportSource(path, mapping=mapping, split=split, count_from=count_from, seed=seed)
     chosen = find_format(source, form or ("table" if mapping else ""))
     with progress.task("reading questions", None):
-        made = chosen.read(source)
-    if not made.questions:
-        reasons = "; ".join(dict.fromkeys(row.reason for row in made.rejected[:3])) or "it has no rows"
-        raise InputError(
-            f"no question could be read as {chosen.name}: {reasons}", where=str(path), fix="see --as, --mapping"
-        )
+        made = _read_by(chosen, source)
     inputs = [file_reference(path) for path in made.files or [table.path for table in source.tables]]
     if made.has_documents:
         from hoofbeat.corpus import import_corpus  # noqa: PLC0415 - only for folders with documents

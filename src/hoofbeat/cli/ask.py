@@ -28,6 +28,8 @@ from hoofbeat.models.model_loading import open_session
 from hoofbeat.text import for_terminal
 
 _WIDTH = 400
+_LISTS = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+_PATH = 1000
 
 
 @click.command("ask")
@@ -58,30 +60,45 @@ def command(
 ) -> None:
     """Search CORPUS folders for reports like the case in TEXT, and answer it from them.
 
-    TEXT is the last word of the command, or - to read it from standard input. Without --model reports are searched for
-    and nothing is answered.
+    TEXT is the last word of the command, or - to read it from standard input, or a file with a list of questions (CSV,
+    JSON lines), which are asked one after the other. Without --model reports are searched for and nothing is answered.
     """
     screen = Screen(as_json=as_json)
     if len(words) < 2:
         raise UsageError("a corpus and a case are needed", fix='hoofbeat ask CORPUS "a man of 40 with fever"')
     *folders, text = words
-    ask, shelves = prepare_ask(
-        AskRequest(text=_read(text), line=line, model=model_spec, by=by, k=k, pack=pack),
+    texts = _texts(text)
+    first, shelves = prepare_ask(
+        AskRequest(text=texts[0], line=line, model=model_spec, by=by, k=k, pack=pack),
         [Path(each) for each in folders],
     )
+    asks = [msgspec.structs.replace(first, text=each) for each in texts]
     with _model(model_spec, ledger_path, config_path, budget) as model:
-        found = run_ask(ask, shelves, model=model, progress=screen)
+        results = [run_ask(ask, shelves, model=model, progress=screen) for ask in asks]
         if model is not None:
             screen.calls(model)
     if as_json:
-        screen.emit({"notice": NOTICE, "ask": msgspec.to_builtins(ask), **msgspec.to_builtins(found)})
+        told = [
+            {"ask": msgspec.to_builtins(ask), **msgspec.to_builtins(each)}
+            for ask, each in zip(asks, results, strict=True)
+        ]
+        screen.emit({"notice": NOTICE, **(told[0] if len(told) == 1 else {"asks": told})})
         return
-    _show(found)
+    for ask, each in zip(asks, results, strict=True):
+        if len(asks) > 1:
+            click.echo(for_terminal(f"\nQUESTION\n{ask.text}\n"))
+        _show(each)
 
 
-def _read(text: str) -> str:
-    """The case, from standard input where it is `-`; no more of it than could be searched for."""
-    return sys.stdin.read(MAX_CHARACTERS + 1) if text == "-" else text
+def _texts(text: str) -> list[str]:
+    """The case, from standard input where it is `-` (no more than could be searched for), or a file's questions."""
+    if text == "-":
+        return [sys.stdin.read(MAX_CHARACTERS + 1)]
+    if len(text) < _PATH and "\n" not in text and Path(text).suffix in _LISTS and Path(text).is_file():
+        from hoofbeat.benchmarks.benchmark_import import read_questions
+
+        return [question.full_text for question in read_questions(Path(text))]
+    return [text]
 
 
 @contextmanager

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from hoofbeat import teaching
 from hoofbeat.benchmarks.benchmark import Benchmark, write_benchmark
+from hoofbeat.benchmarks.benchmark_import import read_questions
 from hoofbeat.benchmarks.text_overlap import locate
 from hoofbeat.corpus import Corpus
 from hoofbeat.records import Question, Step
 from hoofbeat.store import Artefact, Counts, InputRef
+from hoofbeat.store.artefact import file_reference
 
 _LINEAGE = (Step(name="teaching set", note="invented question, written with its case"),)
 
@@ -67,10 +69,15 @@ def teaching_patient_questions() -> list[Question]:
 
 
 def named_questions(name: str) -> tuple[list[Question], list[InputRef]]:
-    """The questions of an audit, and what they are from: a benchmark folder, `teaching`, or `teaching:PACK`."""
+    """The questions of an audit, and what they are from: a benchmark folder, `teaching`, or `teaching:PACK`.
+
+    A file is a list of questions in any format that `benchmark import` knows.
+    """
     if name == "teaching":
         return teaching_patient_questions(), []
     if name.startswith("teaching:"):
         return teaching.example(name.removeprefix("teaching:")).asked(), []
+    if Path(name).is_file():
+        return read_questions(Path(name)), [file_reference(Path(name))]
     bench = Benchmark.open(Path(name))
     return bench.questions, [bench.artefact.reference()]

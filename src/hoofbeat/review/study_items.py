@@ -1,8 +1,9 @@
 """A study and its items from an artefact: what people are asked about, under codes that tell them nothing.
 
-From a benchmark come the tasks its recipe left (`review.jsonl`), from an audit or its packets pairs of answers, from a
-run or a folder of judgments answers. Codes are those of the packets and `judging.humans`, so that labels that are
-given here are read like labels from a sheet. Everything drawn is drawn by the seed.
+From a benchmark come the tasks its recipe left (`review.jsonl`) or, where it was imported, its questions; from an audit
+or its packets pairs of answers, from a run or a folder of judgments answers. Codes are those of the packets and
+`judging.humans`, so that labels that are given here are read like labels from a sheet. Everything drawn is drawn by the
+seed.
 """
 
 from __future__ import annotations
@@ -109,7 +110,43 @@ def waiting_forms(artefact: Artefact) -> dict[str, int]:
 
 
 def _tasks(artefact: Artefact) -> Iterator[ReviewTask]:
-    return read_jsonl(artefact.file("review.jsonl"), ReviewTask) if artefact.has("review.jsonl") else iter(())
+    if artefact.has("review.jsonl"):
+        return read_jsonl(artefact.file("review.jsonl"), ReviewTask)
+    return iter(()) if "recipe" in artefact.manifest.settings else _imported_tasks(artefact)
+
+
+def _imported_tasks(artefact: Artefact) -> Iterator[ReviewTask]:
+    """What can be asked of questions that no recipe made: a rating of each with an answer, a reading of its options."""
+    why = "every question that was imported"
+    for question in read_jsonl(artefact.file("questions.jsonl"), Question):
+        if not question.answer:
+            continue
+        shown = {"options": "\n".join(question.options), "answer": question.answer} if question.options else {}
+        yield ReviewTask(
+            item=question.id,
+            kind="likert",
+            criteria=_criteria("likert"),
+            why=why,
+            step="review",
+            question=question.full_text,
+            shown=shown or {"answer": question.answer},
+            documents=question.documents,
+        )
+        if question.options:
+            yield ReviewTask(
+                item=question.id,
+                kind="two-level",
+                criteria=_criteria("two-level-1"),
+                why=why,
+                step="level-1",
+                question=question.text if question.context else "",
+                shown={"stem": question.context or question.text, **shown},
+                documents=question.documents,
+            )
+
+
+def _criteria(form: str) -> tuple[str, ...]:
+    return tuple(field.name for field in load_form(form).fields if field.criterion)
 
 
 def benchmark_items(artefact: Artefact, form: str, strata: str | None) -> list[ReviewItem]:

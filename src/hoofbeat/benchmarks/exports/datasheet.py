@@ -25,6 +25,7 @@ FIELDS: tuple[tuple[str, str, bool, str], ...] = (
     ("documents", "sc:Text", True, "ids of the documents that answer the question"),
     ("evidence", "sc:Text", True, "quotes of those documents, each as document:start-end:quote"),
     ("facets", "sc:Text", False, "labels such as specialty or topic, as JSON"),
+    ("lineage", "sc:Text", True, "the steps that made the question, each as JSON with its prompt and model"),
 )
 """The columns of exported questions: name, type in schema.org's words, whether it is a list, and what it holds."""
 
@@ -57,6 +58,7 @@ def flat_row(question: Question) -> dict[str, object]:
         "documents": list(question.documents),
         "evidence": [f"{span.document}:{span.start}-{span.end}:{span.quote}" for span in question.evidence],
         "facets": canonical_json(question.facets).decode(),
+        "lineage": [canonical_json(step).decode() for step in question.lineage],
     }
 
 

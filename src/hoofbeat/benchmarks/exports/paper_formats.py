@@ -15,7 +15,10 @@ class _Ogcare(ExportFormat):
     summary = "OGCaReBench: CSV and JSON"
 
     def write(self, bundle: ExportBundle, folder: Path) -> int:
-        """`ogcarebench.csv` and `.json`: title, PMC id, class, question before and after distraction, answer."""
+        """`ogcarebench.csv` and `.json`: title, PMC id, class, question before and after distraction, answer.
+
+        The column `id` is beside those that OGCaReBench has: two questions may be made from one report.
+        """
         original = {question.id: question.full_text for question in bundle.editions.get("original", ())}
         rows = [
             {
@@ -25,10 +28,11 @@ class _Ogcare(ExportFormat):
                 "Original Question": original.get(question.id, question.full_text),
                 "Question": question.full_text,
                 "Answer": question.answer,
+                "id": question.id,
             }
             for question in bundle.questions
         ]
-        header = ("Title", "pmc_id", "Classification", "Original Question", "Question", "Answer")
+        header = ("Title", "pmc_id", "Classification", "Original Question", "Question", "Answer", "id")
         write_csv(folder / "ogcarebench.csv", header, ([row[name] for name in header] for row in rows))
         write_json(folder / "ogcarebench.json", rows)
         return len(rows)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
+from typing import TypeVar
 
 import msgspec
 
 from hoofbeat.benchmarks.benchmark_import import ImportedBenchmark, ImportFormat, ImportRow, ImportSource
 from hoofbeat.errors import InputError
-from hoofbeat.records import AcceptedAnswer, Facets, Question, Span
+from hoofbeat.records import AcceptedAnswer, Facets, Question, Span, Step
 
 _COLUMNS = ("id", "question", "context", "answer", "options", "images", "documents", "evidence", "facets")
 _EVIDENCE = re.compile(r"(?P<document>.+?):(?P<start>\d+)-(?P<end>\d+):(?P<quote>.*)", re.DOTALL)
 _MAIN = "default"
+T = TypeVar("T", AcceptedAnswer, Step)
 
 
 class _Huggingface(ImportFormat):
@@ -37,7 +39,7 @@ class _Huggingface(ImportFormat):
         return result
 
     def question(self, row: ImportRow, source: ImportSource) -> Question:
-        """One row. Lineage is not part of this format."""
+        """One row; files of earlier versions lack accepted answers and lineage."""
         try:
             facets = msgspec.json.decode(row.text("facets"), type=Facets)
         except msgspec.DecodeError as err:
@@ -47,12 +49,13 @@ class _Huggingface(ImportFormat):
             text=row.text("question"),
             context=row.text("context", needed=False),
             answer=row.text("answer", needed=False),
-            accepted=tuple(_accepted(text) for text in _texts(row, "accepted")),
+            accepted=tuple(_decoded(text, AcceptedAnswer) for text in _texts(row, "accepted")),
             options=_texts(row, "options"),
             images=_texts(row, "images"),
             documents=_texts(row, "documents"),
             evidence=tuple(_span(text) for text in _texts(row, "evidence")),
             facets=facets,
+            lineage=tuple(_decoded(text, Step) for text in _texts(row, "lineage")),
         )
 
 
@@ -64,11 +67,11 @@ def _texts(row: ImportRow, name: str) -> tuple[str, ...]:
     return tuple(str(each) for each in value) if isinstance(value, list) else ()
 
 
-def _accepted(text: str) -> AcceptedAnswer:
+def _decoded(text: str, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(text, type=AcceptedAnswer)
+        return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as err:
-        raise InputError(f"the field accepted is not readable: {err}") from err
+        raise InputError(f"a field is not readable as {kind.__name__}: {err}") from err
 
 
 def _span(text: str) -> Span:
