@@ -1,8 +1,9 @@
-"""`hoofbeat verify`: artefact folders against their manifests, and retrieval against published figures."""
+"""`hoofbeat verify`: artefact folders against their manifests, and our figures against published ones."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from msgspec import to_builtins
@@ -12,23 +13,30 @@ from hoofbeat.cli.session import json_option
 from hoofbeat.errors import ArtefactError, InputError, VerificationError
 from hoofbeat.store.artefact import folder_problems
 
-_DATA = Path("..") / "shared" / "data" / "retrieval"
+if TYPE_CHECKING:
+    from hoofbeat.presets.reference_figures import ReferenceResult
+
+_SHARED = Path("..") / "shared"
+_WORDS = ("published", "retrieval")
 
 
 @click.command("verify")
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FOLDERS|retrieval")
-@click.option("--data", type=click.Path(path_type=Path), default=_DATA, show_default=True,
-              help="For retrieval: where the reference sets lie, a folder each in BEIR's layout.")  # fmt: skip
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path),
+                metavar="FOLDERS|published|retrieval")  # fmt: skip
+@click.option("--data", type=click.Path(path_type=Path),
+              help="published: the folder that holds data and reference  [default: ../shared]; retrieval: the folder "
+              "that holds the reference sets in BEIR's layout  [default: ../shared/data/retrieval].")  # fmt: skip
 @json_option
-def command(folders: tuple[Path, ...], data: Path, as_json: bool) -> None:
+def command(folders: tuple[Path, ...], data: Path | None, as_json: bool) -> None:
     """Check that every file of each artefact folder is there and unchanged.
 
-    `hoofbeat verify retrieval` runs retriever lines with published figures on the reference sets instead, and says for
-    each what was expected and what was observed.
+    `hoofbeat verify published` computes every published figure that the data allows instead, and says for each what was
+    expected and what was observed. `hoofbeat verify retrieval` does so for rankings and sets only.
     """
     screen = Screen(as_json=as_json)
-    if folders == (Path("retrieval"),) and not (folders[0] / "manifest.json").exists():
-        _verify_retrieval(screen, data)
+    word = str(folders[0]) if len(folders) == 1 else ""
+    if word in _WORDS and not (folders[0] / "manifest.json").exists():
+        _verify_figures(screen, data, retrieval=word == "retrieval")
         return
     problems = {str(folder): folder_problems(folder) for folder in folders}
     damaged = [folder for folder, found in problems.items() if found]
@@ -46,40 +54,43 @@ def command(folders: tuple[Path, ...], data: Path, as_json: bool) -> None:
         screen.emit({"problems": problems})
 
 
-def _verify_retrieval(screen: Screen, data: Path) -> None:
+def _verify_figures(screen: Screen, data: Path | None, *, retrieval: bool) -> None:
     """Say expected, observed and tolerance of every published figure; one that is missed is an error."""
-    from hoofbeat.retrieval.rankings.test_collection import CHECKS, check_figures
+    from hoofbeat.presets.reference_figures import RETRIEVAL, check_figures
 
-    done = check_figures(data, screen)
-    rows = [
-        [
-            f"{each.check.data}: {each.check.line}",
-            each.check.measure,
-            f"{'at least ' if each.check.floor else ''}{each.check.expected:.3f}",
-            "" if each.observed is None else f"{each.observed:.4f}",
-            "" if each.check.floor else f"± {each.check.tolerance:.3f}",
-            each.verdict,
-        ]
-        for each in done
-    ]
+    root = _SHARED if data is None or retrieval else data
+    sets = data if data is not None and retrieval else root / "data" / "retrieval"
+    done = check_figures(root, screen, sets=sets, kinds=RETRIEVAL if retrieval else ())
     shown: dict[str, object] = {
         "checks": [{**to_builtins(each.check), "observed": each.observed, "verdict": each.verdict} for each in done]
     }
     if not screen.as_json:
-        screen.table(["check", "measure", "expected", "observed", "tolerance", ""], rows)
-    if all(each.observed is None for each in done):
+        screen.table(["figure", "measure", "expected", "observed", "tolerance", "verdict"], map(_row, done))
+    if all(each.observed is None for each in done if each.check.data):
         raise InputError(
-            "none of the reference sets is there",
-            where=str(data),
-            fix=f"name the folder that holds {', '.join(dict.fromkeys(check.data for check in CHECKS))}: --data",
+            "none of the reference data is there",
+            where=str(sets if retrieval else root),
+            fix="name the folder with --data; it holds " + ("scifact, for example" if retrieval else "data, reference"),
         )
     failed = [each for each in done if each.verdict == "FAILED"]
     if failed:
         raise VerificationError(
             f"{len(failed)} of {len(done)} reference figures did not come out",
-            where="; ".join(f"{each.check.data}: {each.check.line}" for each in failed),
+            where="; ".join(f"{each.check.name}, {each.check.measure}" for each in failed),
             fix="a change in analysis, weights or scoring has moved them: find which before trusting other figures",
             details=shown,
         )
     if screen.as_json:
         screen.emit(shown)
+
+
+def _row(result: ReferenceResult) -> list[str]:
+    check, whole = result.check, result.check.expected >= 2
+    return [
+        check.name,
+        check.measure,
+        f"{'at least ' if check.floor else ''}{check.expected:{',.0f' if whole else '.4f'}}",
+        "" if result.observed is None else f"{result.observed:{',.0f' if whole else '.4f'}}",
+        "" if check.floor else f"± {check.tolerance:g}" if check.tolerance else "exact",
+        result.verdict,
+    ]

@@ -30,6 +30,7 @@ from hoofbeat.reports.sections.protocol_section import KIND, PaperDifference, wr
 from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.window import windows_of
 
 PROTOCOL = "protocol"
 REPORT = "report"
@@ -154,9 +155,17 @@ def plan_paper(
 
 
 def observed_differences(artefact: Artefact) -> list[PaperDifference]:
-    """What only the answers of a run show: systems that could not be asked, and documents that were not shown."""
-    if artefact.manifest.kind != "run":
-        return []
+    """What only a finished step shows: windows that were assumed, systems that failed, documents that did not fit."""
+    found = [
+        PaperDifference("window", "the model's own", f"{artefact.path.name}, {role}: {window}")
+        for role, window in windows_of(artefact.manifest.settings).items()
+        if window.source == "assumed"
+    ]
+    return found + _unanswered(artefact) if artefact.manifest.kind == "run" else found
+
+
+def _unanswered(artefact: Artefact) -> list[PaperDifference]:
+    """The systems of a run that could not be asked, and those that were not shown all documents."""
     planned: Counter[tuple[str, str]] = Counter()
     failed: dict[tuple[str, str], Counter[str]] = {}
     dropped: Counter[tuple[str, str]] = Counter()
