@@ -15,6 +15,8 @@ _REPORTS = (1, 3, 5)
 _MEASURES = ("R@1", "R@3", "R@5", "R@10", "R@20", "R@50", "R@100", "R@1000", "RR", "nDCG@10")
 _TOP = 1000
 _CHUNK, _SHARED = 512, 128
+_CUT = f"tokens:{_CHUNK}/{_SHARED}"
+_LINES = ("bm25[chunk=whole]", f"dense[chunk={_CUT},qchunk={_CUT}]")
 
 
 def _plan(inputs: PaperInputs) -> ProtocolPlan:
@@ -26,8 +28,8 @@ def _plan(inputs: PaperInputs) -> ProtocolPlan:
             where=str(bench.path),
             fix="import the released files with hoofbeat benchmark import, or build one with hoofbeat build ogcare",
         )
-    chunk, differences = _chunk(inputs)
-    lines = inputs.retrievers or ("bm25[chunk=whole]", f"dense[chunk={chunk},qchunk={chunk}]")
+    differences = _differences(inputs)
+    lines = inputs.retrievers or _LINES
     documents = set(find_corpus(inputs.corpus, bench.artefact).ids())
     conditions = ["closed", *(f"{line} @{count} documents" for line in lines for count in _REPORTS)]
     steps: list[ProtocolStep] = []
@@ -46,22 +48,20 @@ def _plan(inputs: PaperInputs) -> ProtocolPlan:
     return ProtocolPlan(steps=(*steps, answers, judged), differences=tuple(differences))
 
 
-def _chunk(inputs: PaperInputs) -> tuple[str, list[PaperDifference]]:
-    """How the embedded encoder's texts are cut, and what is not as in the paper's retrieval."""
+def _differences(inputs: PaperInputs) -> list[PaperDifference]:
+    """What is not as in the paper's retrieval."""
     if inputs.retrievers:
         named = "; ".join(inputs.retrievers)
-        return "", [PaperDifference("retrievers", "BM25, BGE-large and BMRetriever, chunks of 512/128", named)]
-    window = load_encoder().window or _CHUNK
-    size = min(_CHUNK, window)
-    shared = _SHARED * size // _CHUNK
+        return [PaperDifference("retrievers", f"BM25, BGE-large and BMRetriever, chunks of {_CHUNK}/{_SHARED}", named)]
     found = [PaperDifference("retrievers", "BM25, BGE-large and BMRetriever", "BM25 and the embedded MiniLM")]
-    if size < _CHUNK:
-        ours = f"{size} tokens, {shared} shared: the encoder reads no more"
-        found.append(PaperDifference("chunks", f"{_CHUNK} tokens, {_SHARED} shared", ours))
+    window = load_encoder().window
+    if 0 < window < _CHUNK:
+        ours = f"the encoder reads {window} tokens: a chunk has a vector for each part"
+        found.append(PaperDifference("chunks", f"{_CHUNK} tokens, read whole", ours))
     ours = "left out; give --retriever 'bm25 > rerank[with=FOLDER]@100'"
     found.append(PaperDifference("reranking", "the best 100 by MedCPT's cross-encoder", ours))
     found.append(PaperDifference("agent", "DR Tulu searches the reports", "not run: see hoofbeat answer, agent"))
-    return f"tokens:{size}/{shared}", found
+    return found
 
 
 PRESET = Preset(
