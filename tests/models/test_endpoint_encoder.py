@@ -11,8 +11,13 @@ import pytest
 from hoofbeat.errors import ModelError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.models.encoder import load_encoder
+from hoofbeat.models.model_loading import UsedModels
+from hoofbeat.retrieval.index_set import IndexSet
+from hoofbeat.retrieval.rankings.rankings_folder import asked_models
+from hoofbeat.retrieval.retriever import Retriever
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in
+from tests.retrieval.support import passages
 
 TEXTS = [f"text number {number}" for number in range(100)]
 
@@ -82,3 +87,20 @@ def test_an_endpoint_shows_no_tokens_and_needs_a_ledger(server: FaultServer, tmp
     for spec in (spec_of(server), "openai:embedder"):
         with pytest.raises(UsageError, match="can't be used here"):
             load_encoder(spec)
+
+
+def test_two_endpoints_are_two_towers(server: FaultServer, tmp_path: Path) -> None:
+    ledger = ledger_in(tmp_path)
+    articles, queries = (f"{server.url}#{name}" for name in ("articles", "queries"))
+    used = UsedModels(lambda spec: a_model(spec, ledger))
+    indexes = IndexSet.of_passages(passages("fever", "cough"), encoder=lambda spec: load_encoder(spec, model=used))
+    retriever = Retriever(indexes, f"dense[encoder={articles},queries={queries},similarity=dot]")
+    [hits] = retriever.search([("q", "fever")], 2)
+    assert len(hits) == 2
+    asked: dict[str, set[str]] = {seen.body["model"]: set() for seen in server.seen}
+    for seen in server.seen:
+        asked[seen.body["model"]] |= set(seen.body["input"]) - {"dimension"}
+    assert asked == {"articles": {"fever", "cough"}, "queries": {"fever"}}
+    assert set(asked_models(retriever, None, used)) == {f"encoder {articles}", f"encoder {queries}"}
+    with pytest.raises(UsageError, match="pools by itself"):
+        load_encoder(f"{articles};pooling=cls", model=used)
