@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from msgspec import Struct, convert
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 __all__ = ["CHROMIUM", "DESKTOP", "TABLET", "Box", "boxes", "browsing", "fits", "needs_browser", "serving", "tab"]
 
@@ -25,6 +25,7 @@ QUIET = [
     "--disable-sync",
     "--no-pings",
 ]
+expect.set_options(timeout=30_000)  # a busy machine may need longer than the usual five seconds
 DESKTOP = (1280, 900)
 TABLET = (820, 1180)
 
@@ -42,7 +43,7 @@ def serving(app: FastAPI) -> Iterator[str]:
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not server.started and time.monotonic() < deadline:
             time.sleep(0.01)
         assert server.started, "the server did not start"
@@ -72,6 +73,7 @@ def tab(browser: Browser, size: tuple[int, int] = DESKTOP, *, dark: bool = False
         color_scheme="dark" if dark else "light",
         has_touch=size[0] < 1000,
     )
+    context.set_default_timeout(60_000)
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))

@@ -219,7 +219,7 @@ def test_time_runs_out_on_the_server_and_what_was_marked_counts(browser: Browser
             hall.clock.ahead += 235
             page.reload()
             expect(page.get_by_role("timer")).to_contain_text(re.compile(r"Time left: (1:0\d|0:5\d)"))
-            expect(page.locator("#status")).to_have_text("1 minute left", timeout=15_000)
+            expect(page.locator("#status")).to_have_text("1 minute left", timeout=60_000)
             hall.clock.ahead += 30
             page.reload()
             expect(page.get_by_role("timer")).to_contain_text(re.compile(r"Time left: 0:\d\d"))
@@ -243,8 +243,8 @@ def test_the_page_leaves_by_itself_when_the_time_is_up(browser: Browser, hall: H
     study, _, token = hall.exam("Short", per_person=3, minutes=0.06, seed=1)
     with signed_in_tab(browser, hall.address, token, TABLET) as page:
         begin(page, hall, study)
-        expect(page.get_by_text("The time is up.").first).to_be_visible(timeout=15_000)
-        expect(page.get_by_role("link", name="See your result")).to_be_visible(timeout=15_000)
+        expect(page.get_by_text("The time is up.").first).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("link", name="See your result")).to_be_visible(timeout=60_000)
 
 
 @pytest.mark.parametrize(("name", "size"), [("Stages", DESKTOP), ("Stages on a tablet", TABLET)])
@@ -285,7 +285,7 @@ def test_what_is_marked_without_a_connection_is_kept_when_it_is_back(browser: Br
         expect(page.locator("[data-kept]")).to_contain_text("can't be reached")
         page.keyboard.press("b")
         page.context.set_offline(False)
-        expect(page.locator("[data-kept]")).to_contain_text("Marked and kept", timeout=15_000)
+        expect(page.locator("[data-kept]")).to_contain_text("Marked and kept", timeout=60_000)
     entry = load_sitting(hall.store, study, person, hall.clock()).entries[place - 1]
     assert entry.kept.draft == entry.options[1]
 

@@ -1,4 +1,7 @@
-"""The admins' pages in a real browser: people, their links, the trail; and coming in and leaving."""
+"""The admins' pages in a real browser: people, their links, the trail; and coming in and leaving.
+
+Each walk is on one kind of database: what a store answers is tested on both without a browser.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ def link_on(page: Page) -> str:
 
 
 @needs_browser
-@pytest.mark.parametrize("size", [DESKTOP, TABLET], ids=["desktop", "tablet"])
+@pytest.mark.parametrize(
+    ("store_urls", "size"), [("postgresql", DESKTOP), ("sqlite", TABLET)], indirect=["store_urls"],
+    ids=["postgresql-desktop", "sqlite-tablet"],
+)  # fmt: skip
 def test_an_admin_invites_renews_and_revokes(browser: Browser, store: ReviewStore, size: tuple[int, int]) -> None:
     make_study(store)
     _, admin = store.invite("Invented admin", "admin", by="test")
@@ -84,6 +90,7 @@ def slowly(route: Route) -> None:
 
 
 @needs_browser
+@pytest.mark.parametrize("store_urls", ["postgresql"], indirect=True)
 def test_a_form_that_is_sent_twice_at_once_is_sent_once(browser: Browser, store: ReviewStore) -> None:
     _, admin = store.invite("Invented admin", "admin", by="test")
     with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, admin) as page:
@@ -102,6 +109,7 @@ def test_a_form_that_is_sent_twice_at_once_is_sent_once(browser: Browser, store:
 
 
 @needs_browser
+@pytest.mark.parametrize("store_urls", ["sqlite"], indirect=True)
 def test_leaving_ends_the_session_and_keeps_what_was_said(browser: Browser, store: ReviewStore) -> None:
     _, _, (token, _) = make_study(store)
     with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, token) as page:
@@ -112,6 +120,7 @@ def test_leaving_ends_the_session_and_keeps_what_was_said(browser: Browser, stor
 
 
 @needs_browser
+@pytest.mark.parametrize("store_urls", ["sqlite"], indirect=True)
 def test_a_link_followed_from_another_site_finds_the_session_again(browser: Browser, store: ReviewStore) -> None:
     _, _, (token, _) = make_study(store)
     with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, token) as page:
@@ -123,6 +132,7 @@ def test_a_link_followed_from_another_site_finds_the_session_again(browser: Brow
 
 
 @needs_browser
+@pytest.mark.parametrize("store_urls", ["postgresql"], indirect=True)
 def test_the_trail_is_read_by_person_and_page(browser: Browser, store: ReviewStore) -> None:
     _, (ada, _), _ = make_study(store)
     for n in range(60):

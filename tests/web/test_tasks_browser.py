@@ -23,6 +23,8 @@ pytestmark = needs_browser
 
 SERIOUS = ("serious", "critical")
 SIZES = {"desktop": DESKTOP, "tablet": TABLET}
+WHOLE_WALKS_BY_TOUCH = ("likert", "two-level-1", "pair")
+"""A lost connection and a skip are the same on every form: by touch, these forms are walked to the end."""
 
 
 @pytest.fixture(scope="module", params=list(SIZES))
@@ -63,6 +65,8 @@ def test_walk(walker: tuple[str, Page, dict[str, Work]], store: ReviewStore, add
     save.tap() if touch else save.click()
     page.wait_for_url(work.link("**", 1))
     assert work.values() == answers
+    if touch and form not in WHOLE_WALKS_BY_TOUCH:
+        return
 
     # By keys where there are some; and the connection breaks in the middle of the save.
     if touch:
@@ -74,7 +78,7 @@ def test_walk(walker: tuple[str, Page, dict[str, Work]], store: ReviewStore, add
     expect(page.locator("#saved")).to_contain_text("Not saved")
     line.mend()
     page.wait_for_url(work.link("**", 2))
-    page.unroute_all()
+    page.unroute_all(behavior="wait")
     assert len(set(line.lost)) == 1
     assert work.values(1) == answers
     assert work.saves(1).count("done") == 1

@@ -222,7 +222,7 @@ def test_an_admin_assigns_and_watches(
         page.evaluate("window.kept = true")
         item = next(item for item in team.items if item.id == mine[0].item)
         team.say(invited[0], item, YES)
-        expect(row.get_by_role("cell").nth(1)).to_have_text("1", timeout=15_000)
+        expect(row.get_by_role("cell").nth(1)).to_have_text("1", timeout=60_000)
         assert page.evaluate("window.kept"), "the page was not loaded anew"
         assert fits(page)
 
