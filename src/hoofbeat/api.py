@@ -121,6 +121,7 @@ def build(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
     **parameters: object,
@@ -140,7 +141,7 @@ def build(
     documents = Corpus.open(folder_path(corpus))
     if recipe == "teaching":
         return Benchmark(build_teaching(documents, folder_path(output), command=command_words()))
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         plan = plan_build(
             find_recipe(str(recipe)),
             documents,
@@ -181,6 +182,7 @@ def retrieve(
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
     budget: str | None = ...,
+    reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
 ) -> list[RankingsFolder]: ...
@@ -213,6 +215,7 @@ def retrieve(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> list[RankingsFolder] | Estimate:
@@ -241,10 +244,12 @@ def retrieve(
         edition=edition,
         command=command_words(),
     )
-    if estimate:
-        return plan.estimate()
     place, made = folder_path(output), []
-    with late_models(model, ledger_path=_path(ledger), config_path=_path(config), budget=budget) as load:
+    with late_models(
+        model, ledger_path=_path(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
+    ) as load:
+        if estimate:
+            return plan.estimate(load)
         encoders = UsedModels(load)
         indexes = plan.collection.indexes(progress or default_progress(), models=encoders)
         for artefact, _ in rank(plan, indexes, place, load=load, encoders=encoders):
@@ -272,6 +277,7 @@ def find_evidence(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     progress: Progress | None = None,
 ) -> ArtefactFolder:
     """Find evidence for every question in every document by itself, instead of ranking the documents.
@@ -287,7 +293,9 @@ def find_evidence(
         folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
     ).first(limit)
     plan = plan_rankings(collection, read_lines([line]), where=_names(where), measures=(), command=command_words())
-    with late_models(model, ledger_path=_path(ledger), config_path=_path(config), budget=budget) as load:
+    with late_models(
+        model, ledger_path=_path(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
+    ) as load:
         encoders = UsedModels(load)
         indexes = collection.indexes(progress or default_progress(), models=encoders)
         made = find_evidence(plan, indexes, folder_path(output), models=UsedModels(load), encoders=encoders)
@@ -314,6 +322,7 @@ def answer(
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
     budget: str | None = ...,
+    reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
 ) -> Run: ...
@@ -344,6 +353,7 @@ def answer(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> Run | Estimate:
@@ -372,7 +382,7 @@ def answer(
         option_seed=option_seed,
     )
     shown = progress or default_progress()
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         if estimate:
             parts = plan.estimate(session, progress=shown)
             return sum((each for _, each in parts), Estimate(max_money=0.0))
@@ -442,6 +452,7 @@ def judge(
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
     budget: str | None = ...,
+    reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
 ) -> JudgmentFolder: ...
@@ -475,6 +486,7 @@ def judge(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> JudgmentFolder | Estimate:
@@ -492,7 +504,7 @@ def judge(
     from hoofbeat.models import Estimate
 
     folder = open_answers(folder_path(answers))
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         plan = plan_judging(
             folder,
             session,
@@ -544,6 +556,7 @@ def audit_sources(
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
     budget: str | None = ...,
+    reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
 ) -> Audit: ...
@@ -581,6 +594,7 @@ def audit_sources(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> Audit | Estimate:
@@ -599,7 +613,7 @@ def audit_sources(
     shown = progress or default_progress()
     documents = Corpus.open(folder_path(corpus))
     asked, inputs = named_questions(str(folder_path(questions)))
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         models = _AuditModels(session.model(model), session.model(judge) if judge and judge != model else None)
         in_lines = UsedModels(lambda spec: session.model(spec or model))
         plan = plan_audit(
@@ -657,6 +671,7 @@ def audit_answers(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> Audit | Estimate:
@@ -670,7 +685,7 @@ def audit_answers(
     from hoofbeat.store.artefact import file_reference
 
     path = folder_path(file)
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         models = _AuditModels(session.model(model), session.model(judge) if judge and judge != model else None)
         plan = narrowed_plan(
             plan_audit_of_answers(path, fields, pack, _names(sources)),
@@ -712,6 +727,7 @@ def check(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> CheckFolder | Estimate:
@@ -725,7 +741,7 @@ def check(
     from hoofbeat.recipes.benchmark_check import CALLS, plan_benchmark_check
 
     bench = Benchmark.open(folder_path(benchmark), edition)
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         planned = plan_benchmark_check(
             bench,
             session,
@@ -766,6 +782,7 @@ def check_leakage(
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
     budget: str | None = ...,
+    reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
 ) -> LeakageFolder: ...
@@ -799,6 +816,7 @@ def check_leakage(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> LeakageFolder | Estimate:
@@ -813,7 +831,7 @@ def check_leakage(
 
     shown = progress or default_progress()
     bench = Benchmark.open(folder_path(benchmark), edition)
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         check = plan_leakage_check(
             bench,
             session,
@@ -936,6 +954,7 @@ def run_paper(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> ReportFolder | Estimate:
@@ -949,7 +968,7 @@ def run_paper(
     from hoofbeat.presets.paper_run import plan_paper
 
     shown = progress or default_progress()
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         planned = plan_paper(
             paper,
             _paths(benchmark),
@@ -981,6 +1000,7 @@ def ask_corpora(
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
+    reasoning: int | None = None,
     progress: Progress | None = None,
 ) -> AskResult:
     """Search corpora for reports like the case in `text`, and with a `model` answer it from them, with citations.
@@ -996,7 +1016,7 @@ def ask_corpora(
     shown = progress or default_progress()
     if not model:
         return run_ask(request, shelves, progress=shown)
-    with _session(ledger, config, budget) as session:
+    with _session(ledger, config, budget, reasoning) as session:
         return run_ask(request, shelves, model=session.model(model), progress=shown)
 
 
@@ -1236,10 +1256,14 @@ def _path(given: PathLike | None) -> Path | None:
 
 
 @contextmanager
-def _session(ledger: PathLike | None, config: PathLike | None, budget: str | None) -> Iterator[Session]:
+def _session(
+    ledger: PathLike | None, config: PathLike | None, budget: str | None, reasoning: int | None
+) -> Iterator[Session]:
     from hoofbeat.models.model_loading import open_session
 
-    with open_session(ledger_path=_path(ledger), config_path=_path(config), budget=budget) as session:
+    with open_session(
+        ledger_path=_path(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
+    ) as session:
         yield session
 
 

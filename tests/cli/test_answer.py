@@ -174,6 +174,26 @@ def test_a_grid_that_is_killed_goes_on_where_it_was_and_ends_with_the_same_bytes
     assert not [path for path in (tmp_path / "killed").iterdir() if path.name.endswith((".draft", ".old"))]
 
 
+def test_what_an_assumed_window_leaves_out_is_said(tmp_path: Path, teaching_bench: Path) -> None:
+    with FaultServer() as server:
+        words = ["answer", str(teaching_bench / "bench"), "--model", server.spec(), "--limit", "2"]
+        done = hoofbeat(*words, "--condition", "bm25 @20 documents", "-o", "run", folder=tmp_path)
+        closed = hoofbeat(*words, "-o", "closed", folder=tmp_path)
+    assert done.stderr.count("Hoofbeat assumes 8,192") == 1
+    assert "Hoofbeat assumes" not in closed.stderr  # nothing is fitted into a window
+    manifest = Run.open(tmp_path / "run").manifest
+    assert manifest.settings["windows"] == {"answer": {"tokens": 8192, "source": "assumed"}}
+    shown = manifest.metrics["shown"]
+    assert isinstance(shown, dict)
+    assert shown["passages"] + shown["left_out"] == 40
+    assert shown["left_out"] > 0
+    hoofbeat("report", "run", "--format", "markdown", "-o", "report", folder=tmp_path)
+    told = (tmp_path / "report" / "report.md").read_text("utf-8")
+    assert "8,192 tokens, assumed" in told
+    assert f"{shown['left_out']} were left out" in told
+    assert "windows" not in Run.open(tmp_path / "closed").manifest.settings
+
+
 def test_conditions_over_a_corpus(tmp_path: Path, teaching_bench: Path) -> None:
     conditions = ["oracle", "bm25 @2", "bm25 @2 documents", "agent[turns=2,exclude=source]"]
     with FaultServer() as server:

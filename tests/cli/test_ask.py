@@ -14,6 +14,7 @@ from hoofbeat import teaching
 from hoofbeat.cli.ask import command
 from hoofbeat.corpus import import_corpus
 from hoofbeat.errors import ArtefactError, UsageError
+from hoofbeat.prompts import load_prompt
 from hoofbeat.store import Ledger
 from tests.answering.support import ScriptedServer
 from tests.ask.test_ask_flow import FEVER, script
@@ -53,7 +54,16 @@ def test_a_model_answers_and_sources_are_compared(handbooks: Path, tmp_path: Pat
     assert ": Divergent (fever threshold; high significance)" in told.stdout
     assert f"{calls} taken from the ledger" in told.stderr
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        assert ledger.stats().calls == calls
+        assert ledger.stats().calls == calls + 1  # one is what the endpoint was asked of its window
+    assert any("8,192 tokens, assumed" in note for note in found["notes"])
+
+
+def test_an_allowance_for_reasoning_is_sent(handbooks: Path, tmp_path: Path) -> None:
+    with ScriptedServer(*script()) as server:
+        words = ["--line", "bm25", "--by", "none", "--model", server.spec("stub"), "--ledger", str(tmp_path / "l.db")]
+        hoofbeat("ask", "handbooks", FEVER, *words, "--reasoning", "77", folder=handbooks)
+        sent = [each.body["max_tokens"] for each in server.seen if "max_tokens" in each.body]
+    assert sent == [load_prompt("ask-case").max_tokens + 77]
 
 
 def test_a_list_of_questions_is_asked_one_by_one(handbooks: Path) -> None:

@@ -220,6 +220,11 @@ def test_a_writer_s_failures_are_counted_apart_and_traced(corpus: Path, tmp_path
         ]
         estimate = json_of(hoofbeat(*words, "--estimate", "--json", "--model", server.spec(), folder=tmp_path))
         assert estimate["estimate"]["calls"] == 2
+        plain = json_of(
+            hoofbeat(*words, "--estimate", "--json", "--model", server.spec(), "--reasoning", "0", folder=tmp_path)
+        )
+        allowed = estimate["estimate"]["max_tokens_out"] - plain["estimate"]["max_tokens_out"]
+        assert allowed == 2 * 8000  # a model of which nothing is known may reason
         assert not server.seen
         value = json_of(hoofbeat(*words, "--json", "--model", server.spec(), folder=tmp_path))
         asked = len(server.seen)

@@ -32,6 +32,7 @@ from hoofbeat.ask.ask_records import (
 )
 from hoofbeat.ask.similar_reports import ASKED, SearchableCorpus, find_reports
 from hoofbeat.audit.answers_by_source import (
+    WINDOW,
     PlannedSourceAnswer,
     answer_from_sources,
     is_hero,
@@ -392,9 +393,30 @@ def run_ask(
     if ask.by:
         found = replace(found, agreement=ask_sources(ask, shelves, model, line_model=line_model, progress=progress))
     cost = model.cost
-    found = replace(found, calls=cost.calls, tokens=cost.tokens_in + cost.tokens_out)
+    found = replace(
+        found,
+        calls=cost.calls,
+        tokens=cost.tokens_in + cost.tokens_out,
+        notes=(*found.notes, *_window_notes(found, model)),
+    )
     told(found)
     return found
+
+
+def _window_notes(found: AskResult, model: Model) -> list[str]:
+    """What the model's window kept from being shown, and whether its size is only assumed."""
+    told = []
+    if found.cited is not None and found.cited.answer.dropped:
+        left, shown = len(found.cited.answer.dropped), len(found.cited.answer.evidence)
+        told.append(f"the answer is from {shown} passages; of {left} more there was no room for all")
+    replies = found.agreement.sources if found.agreement is not None else ()
+    searched = [each.name for each in replies if any(step.stage == WINDOW for step in each.answer.trace)]
+    cut = [each.name for each in replies if each.answer.dropped]
+    told += [f"sources that do not fit were searched: {', '.join(searched)}"] if searched else []
+    told += [f"not all that was found fits: {', '.join(cut)}"] if cut else []
+    if not told and model.window.source != "assumed":
+        return []
+    return [f"The model's window ({model.window}): {'; '.join(told) or 'it kept nothing from being shown'}."]
 
 
 def choose_by(wanted: str, shelves: Sequence[SearchableCorpus]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import click
@@ -21,10 +21,10 @@ from hoofbeat.ask.ask_records import (
     agreement_view,
 )
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import json_option
+from hoofbeat.cli.session import json_option, reasoning_option
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, Model
-from hoofbeat.models.model_loading import open_session
+from hoofbeat.models.model_loading import Session, open_session
 from hoofbeat.text import for_terminal
 
 _WIDTH = 400
@@ -45,6 +45,7 @@ _PATH = 1000
 @click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file.")
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
 @click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
+@reasoning_option
 @json_option
 def command(
     words: tuple[str, ...],
@@ -56,6 +57,7 @@ def command(
     ledger_path: Path | None,
     config_path: Path | None,
     budget: str | None,
+    reasoning: int | None,
     as_json: bool,
 ) -> None:
     """Search CORPUS folders for reports like the case in TEXT, and answer it from them.
@@ -73,7 +75,8 @@ def command(
         [Path(each) for each in folders],
     )
     asks = [msgspec.structs.replace(first, text=each) for each in texts]
-    with _model(model_spec, ledger_path, config_path, budget) as model:
+    opened = open_session(ledger_path=ledger_path, config_path=config_path, budget=budget, reasoning=reasoning)
+    with _model(model_spec, opened) as model:
         results = [run_ask(ask, shelves, model=model, progress=screen) for ask in asks]
         if model is not None:
             screen.calls(model)
@@ -102,11 +105,11 @@ def _texts(text: str) -> list[str]:
 
 
 @contextmanager
-def _model(spec: str, ledger: Path | None, config: Path | None, budget: str | None) -> Iterator[Model | None]:
+def _model(spec: str, opened: AbstractContextManager[Session]) -> Iterator[Model | None]:
     if not spec:
         yield None
         return
-    with open_session(ledger_path=ledger, config_path=config, budget=budget) as session:
+    with opened as session:
         yield session.model(spec)
 
 

@@ -27,7 +27,7 @@ from hoofbeat.audit.themes_folder import (
 )
 from hoofbeat.cli.audit import print_audit_outcome
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.cli.session import command_words, json_option, output_option, reasoning_option
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, load_encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
@@ -164,6 +164,7 @@ class _ThemeOptions(Struct, frozen=True, kw_only=True):
     ledger_path: Path | None
     config_path: Path | None
     budget: str | None
+    reasoning: int | None
     only_estimate: bool
     output: Path
 
@@ -186,6 +187,7 @@ class _ThemeOptions(Struct, frozen=True, kw_only=True):
 @click.option("--ledger", "ledger_path", type=_PATH, help="Ledger file.")
 @click.option("--config", "config_path", type=_PATH, help="Configuration file.")
 @click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
+@reasoning_option
 @click.option("--estimate", "only_estimate", is_flag=True, help="Say what naming would spend, and stop.")
 @output_option("themes")
 @json_option
@@ -206,7 +208,13 @@ def themes_command(audit: Path, as_json: bool, **options: object) -> None:
         named=wanted.named,
         examples=wanted.examples,
     )
-    with open_session(ledger_path=wanted.ledger_path, config_path=wanted.config_path, budget=wanted.budget) as session:
+    with open_session(
+        ledger_path=wanted.ledger_path,
+        config_path=wanted.config_path,
+        budget=wanted.budget,
+        reasoning=wanted.reasoning,
+        tell=screen.say,
+    ) as session:
         found = find_themes(
             opened,
             lambda: cached_encoder(load_encoder(wanted.encoder, model=session.model), vectors_folder()),

@@ -123,7 +123,8 @@ def command(
     )
     _check_page(page, plan, each_source)
     if calling.only_estimate:
-        screen.estimate(plan.estimate())
+        with calling.late_models() as load:
+            screen.estimate(plan.estimate(load))
         return
     with calling.late_models() as load:
         encoders = UsedModels(load)

@@ -32,6 +32,13 @@ edition_option = click.option(
     "--edition", default="", help="Another edition of the benchmark's questions, such as original, free or image."
 )
 
+reasoning_option = click.option(
+    "--reasoning",
+    type=click.IntRange(0),
+    metavar="TOKENS",
+    help="Allowance for hidden reasoning, added to every output limit [default: by the model's name].",
+)
+
 
 def output_option(default: str) -> Callable[[F], F]:
     """`-o FOLDER`."""
@@ -129,12 +136,7 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
         click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file."),
         click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file."),
         click.option("--budget", help="Hard limit: money (2.50) or calls (200calls)."),
-        click.option(
-            "--reasoning",
-            type=click.IntRange(0),
-            metavar="TOKENS",
-            help="Allowance for hidden reasoning, added to every output limit [default: by the model's name].",
-        ),
+        reasoning_option,
         click.option("--estimate", "only_estimate", is_flag=True, help="Say what would be spent, and stop."),
         json_option,
     ):

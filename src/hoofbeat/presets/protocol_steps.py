@@ -112,9 +112,9 @@ class RankStep(Struct, frozen=True, kw_only=True):
     plan: RankingPlan
     model: str
 
-    def estimates(self, tools: StepTools) -> dict[str, Estimate]:  # noqa: ARG002 - the step's signature
+    def estimates(self, tools: StepTools) -> dict[str, Estimate]:
         """The maximum that the lines can spend."""
-        return {self.folder: self.plan.estimate()}
+        return {self.folder: self.plan.estimate(lambda spec: tools.session.model(spec or self.model))}
 
     def write(self, tools: StepTools) -> list[Artefact]:
         """Rank and measure; a folder for each line."""

@@ -57,18 +57,30 @@ class RankingPlan(Struct, frozen=True, kw_only=True):
     edition: str = ""
     command: tuple[str, ...] = ()
 
-    def estimate(self) -> Estimate:
-        """The maximum of calls that the lines can make, by what their stages may ask for each question."""
+    def estimate(self, load: Callable[[str], Model]) -> Estimate:
+        """The maximum of calls that the lines can make, by what their stages may ask for each question.
+
+        `load` gives the models that the lines ask, for their allowances for reasoning and their prices. Of several
+        models of a line, the largest counts for all of its calls.
+        """
         questions = list(self.collection.questions)
         asked = int(sum(tokens_at_most(question.full_text) for question in questions))
         total = Estimate()
         for system in self.systems:
             bound = cost_bound(parse(system.line))
             encoded = self._encoded(system.line)
+            stages_asking = [stage for stage in every_stage(parse(system.line)) if stage.models()]
+            models = [load(name) for name in dict.fromkeys(name for each in stages_asking for name in each.models())]
+            allowance = max((model.reasoning for model in models), default=0)
+            tokens_in = bound.calls * asked + bound.tokens_in * len(questions) + encoded * _PASSAGE_TOKENS
+            tokens_out = (bound.tokens_out + bound.calls * allowance) * len(questions)
+            prices = [model.price.of(tokens_in, tokens_out) if model.price else None for model in models]
+            known = [price for price in prices if price is not None]
             total += Estimate(
                 calls=bound.calls * len(questions) + -(-encoded // _EMBEDDED_AT_ONCE),
-                tokens_in=bound.calls * asked + bound.tokens_in * len(questions) + encoded * _PASSAGE_TOKENS,
-                max_tokens_out=bound.tokens_out * len(questions),
+                tokens_in=tokens_in,
+                max_tokens_out=tokens_out,
+                max_money=None if encoded or len(known) < len(models) or not models else max(known),
             )
         return total
 
