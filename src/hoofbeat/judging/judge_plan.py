@@ -11,7 +11,6 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, SWAPPED_PROMPT
@@ -290,9 +289,7 @@ def plan_judging(
     `by` are aspects and scorers; `humans` are files of people's labels about `aspect`, by `annotator` where a file does
     not say by whom. `benchmark` is a later version of the questions, by whose right answers is judged.
     """
-    later = Benchmark.open(benchmark) if benchmark else None
-    if later is not None:
-        folder.take_answers(later.questions)
+    later = _take_answers(folder, benchmark) if benchmark else None
     aspects = _aspects(folder, by, probes, labelled=bool(humans))
     people = _people(folder, humans, aspect, annotator)
     asking = bool(probes) or any(isinstance(each, Aspect) for each in criteria_named(aspects))
@@ -313,10 +310,19 @@ def plan_judging(
     inputs = (
         *people.inputs,
         *((file_reference(baseline, "baseline"),) if baseline else ()),
-        *((later.artefact.reference(),) if later else ()),
+        *((later.reference(),) if later else ()),
     )
     told = (f"{folder.renewed} questions have other right answers in {later.path.name}: it decides",) if later else ()
     return JudgePlan(folder=folder, job=job, inputs=inputs, notes=(*told, *people.notes, *_notes(folder, job)))
+
+
+def _take_answers(folder: AnswerFolder, path: Path) -> Artefact:
+    """Let a later version of the questions say which answers are right."""
+    from hoofbeat.benchmarks import Benchmark  # noqa: PLC0415 - only where one is named
+
+    later = Benchmark.open(path)
+    folder.take_answers(later.questions)
+    return later.artefact
 
 
 def _aspects(folder: AnswerFolder, by: Sequence[str], probes: Sequence[str], *, labelled: bool) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hoofbeat import teaching
 from hoofbeat.benchmarks.benchmark import Benchmark, write_benchmark
-from hoofbeat.benchmarks.benchmark_import import read_questions
 from hoofbeat.benchmarks.text_overlap import locate
 from hoofbeat.corpus import Corpus
 from hoofbeat.records import Question, Step
@@ -78,6 +77,8 @@ def named_questions(name: str) -> tuple[list[Question], list[InputRef]]:
     if name.startswith("teaching:"):
         return teaching.example(name.removeprefix("teaching:")).asked(), []
     if Path(name).is_file():
+        from hoofbeat.benchmarks.benchmark_import import read_questions  # noqa: PLC0415 - only for lists in a file
+
         return read_questions(Path(name)), [file_reference(Path(name))]
     bench = Benchmark.open(Path(name))
     return bench.questions, [bench.artefact.reference()]
