@@ -1,4 +1,4 @@
-"""Judged free text beside choices: the judge's word counts, people's where no judge spoke, and what nobody judged not."""
+"""Judged free text beside choices: the judge decides, or people where no judge did; the rest is left aside."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def test_folders_are_read_together(tmp_path: Path) -> None:
     assert {row.model: row.correct for row in found.outcomes} == {"judged": True, "labelled": False, "chooser": False}
     assert found.unjudged == 1
     assert [each.name for each in found.inputs] == ["judged", "run"]
+    a_run(tmp_path / "free", answers)
     with pytest.raises(UsageError, match="nobody has judged"):
-        a_run(tmp_path / "free", answers)
         read_answered([tmp_path / "free"], QUESTIONS)
