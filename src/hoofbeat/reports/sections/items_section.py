@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from string import ascii_uppercase
@@ -22,6 +23,7 @@ from hoofbeat.text import cut
 _LISTED = 200
 _PAIRS = 100
 _OPTION = 120
+_FEW = 12
 _PERFECT = "confidence = share right"
 
 
@@ -71,14 +73,9 @@ class _Page:
         ]
 
     def _items(self) -> list[Block]:
-        deciles = [0] * 10
-        for item in self.items:
-            if item.difficulty is not None:
-                deciles[min(9, int(item.difficulty * 10))] += 1
-        bars = [CountBar(f"{10 * n} to {10 * n + 10}%", count) for n, count in enumerate(deciles)]
-        draw = partial(count_bars, bars, title="Questions by share of right answers", total=len(self.items))
+        draw = partial(count_bars, _difficulties(self.items), title="Difficulty of questions", total=len(self.items))
         blocks: list[Block] = [
-            figure(f"{self.prefix}-deciles", "Difficulty: questions by the share of right answers.", draw)
+            figure(f"{self.prefix}-difficulty", "Difficulty: questions by the share of right answers.", draw)
         ]
         known = [item for item in self.items if item.discrimination is not None]
         if known:
@@ -300,6 +297,19 @@ class _Page:
         ]
 
 
+def _difficulties(items: Sequence[ItemStatistics]) -> list[CountBar]:
+    """Questions by how many systems are right where those are few and the same for all, else by tenths."""
+    known = [(item.difficulty, item.systems) for item in items if item.difficulty is not None]
+    right = [share * systems for share, systems in known]
+    sizes = {systems for _, systems in known}
+    if len(sizes) == 1 and max(sizes) <= _FEW and all(abs(each - round(each)) < 1e-9 for each in right):
+        n = max(sizes)
+        counts = Counter(round(each) for each in right)
+        return [CountBar(f"{number} of {count_of(n, 'system')} right", counts[number]) for number in range(n + 1)]
+    tenths = Counter(min(9, int(share * 10)) for share, _ in known)
+    return [CountBar(f"{10 * place} to {10 * place + 10}% right", tenths[place]) for place in range(10)]
+
+
 def _padded(counts: Sequence[int], width: int) -> tuple[int | None, ...]:
     return (*counts, *[None] * (width - len(counts)))
 
@@ -327,7 +337,7 @@ def items_chapter(artefact: Artefact, found: AnswerCheck, prefix: str) -> Chapte
     if found.reliability is not None:
         words += f" Reliability (Cronbach's alpha over systems): {found.reliability:.2f}"
         words += "." if len(found.systems) >= ENOUGH else f", rough with {len(found.systems)} systems."
-    words += " Unscored answers are missing here, not wrong. Baselines are no systems of the item analysis."
+    words += " Unscored answers are missing here, not wrong. Baselines take no part in the item analysis."
     notices = [Notice(warning[0].upper() + warning[1:] + ".") for warning in found.warnings]
     flagged = sum(bool(set(item.flags) - {ITEM_FLAGS[-1]}) for item in items)
     card = Card(label="Questions that answers make doubtful", value=f"{flagged:,}", detail=f"of {len(items):,}")
