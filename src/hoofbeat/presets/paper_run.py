@@ -30,10 +30,12 @@ from hoofbeat.reports.sections.protocol_section import KIND, PaperDifference, wr
 from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import some_of
 from hoofbeat.window import windows_of
 
 PROTOCOL = "protocol"
 REPORT = "report"
+_NAMED = 4
 _AVERAGE = ", average"
 _RANKED = re.compile(r"tables/[\w-]+-(?:leaderboard(?:-\d+)?|measured)\.csv|tables/sets-[\w.@-]+\.csv")
 
@@ -57,7 +59,7 @@ class PaperRun(Struct, frozen=True, kw_only=True):
         self._write_protocol(output, self.differences, command)
         tools = StepTools(session=self.inputs.session, output=output, command=tuple(command), progress=progress)
         made = [artefact for step in self.steps for artefact in step.write(tools)]
-        found = [*self.differences, *(each for artefact in made for each in observed_differences(artefact))]
+        found = [*self.differences, *observed_differences(made)]
         protocol = self._write_protocol(output, found, command)
         shown = [path for path in self.inputs.paths if (path / "manifest.json").is_file()]
         preset = self.preset
@@ -154,14 +156,19 @@ def plan_paper(
     )
 
 
-def observed_differences(artefact: Artefact) -> list[PaperDifference]:
-    """What only a finished step shows: windows that were assumed, systems that failed, documents that did not fit."""
+def observed_differences(artefacts: Sequence[Artefact]) -> list[PaperDifference]:
+    """What only finished steps show: windows that were assumed, systems that failed, documents that did not fit."""
+    assumed: dict[str, dict[str, None]] = {}
+    for artefact in artefacts:
+        for window in windows_of(artefact.manifest.settings).values():
+            if window.source == "assumed":
+                assumed.setdefault(str(window), {})[artefact.path.name] = None
     found = [
-        PaperDifference("window", "the model's own", f"{artefact.path.name}, {role}: {window}")
-        for role, window in windows_of(artefact.manifest.settings).items()
-        if window.source == "assumed"
+        PaperDifference("window", "the model's own", f"{window}, in {some_of(list(folders), _NAMED)}")
+        for window, folders in assumed.items()
     ]
-    return found + _unanswered(artefact) if artefact.manifest.kind == "run" else found
+    runs = [artefact for artefact in artefacts if artefact.manifest.kind == "run"]
+    return found + [each for run in runs for each in _unanswered(run)]
 
 
 def _unanswered(artefact: Artefact) -> list[PaperDifference]:
@@ -212,8 +219,9 @@ def plain_findings(report: Artefact) -> list[str]:
 
 
 def _told(row: dict[str, str], column: str) -> tuple[float, str]:
-    """The value of a row, and the row in words."""
+    """The value of a row, and the row in words: shares as percentages, averages of measures as numbers."""
+    form = ".3f" if column.endswith(_AVERAGE) else ".1%"
     value, low, high = float(row[column]), row.get(f"{column} low"), row.get(f"{column} high")
-    spread = f" ({float(low):.1%} to {float(high):.1%})" if low and high else ""
+    spread = f" ({float(low):{form}} to {float(high):{form}})" if low and high else ""
     unscored = f", {row['unscored']} unscored" if row.get("unscored", "0") != "0" else ""
-    return value, f"{row.get('model') or row['line']} {value:.1%}{spread}{unscored}"
+    return value, f"{row.get('model') or row['line']} {value:{form}}{spread}{unscored}"

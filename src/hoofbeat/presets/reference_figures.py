@@ -22,6 +22,7 @@ from hoofbeat.findings.breakdown import over_sets
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.findings.ranking_measures import evaluate
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.reports.sections.published_section import papers
 from hoofbeat.retrieval import Retriever
 from hoofbeat.retrieval.rankings.test_collection import TestCollection, open_collection
 from hoofbeat.store.tables import read_tsv
@@ -91,6 +92,14 @@ def check_figures(
     return [ReferenceResult(check=each, observed=observer.observe(each)) for each in figures]
 
 
+def _printed_averages(figure: ReferenceFigure) -> Iterator[ReferenceFigure]:
+    """The averages that R2MED prints, each with the figures by set that it prints beside it."""
+    means, by_set = papers()["r2med"].tables[:2]
+    sets = {system: tuple(float(each) / by_set.scale for each in row) for system, _, *row in by_set.rows}
+    for system, _, printed, *_ in means.rows:
+        yield replace(figure, what=f"R2MED, {system}", of=sets[system], expected=float(printed) / means.scale)
+
+
 class _Observer:
     """What is read and searched once for several figures."""
 
@@ -125,13 +134,14 @@ class _Observer:
 
     def averages(self, figure: ReferenceFigure) -> Iterator[ReferenceFigure]:
         """One figure for each system of a table that has sets and their average as columns."""
-        path = self._root / figure.data
-        if not path.is_file():
+        if not figure.data:
+            yield from _printed_averages(figure)
+        elif not self._there(figure):
             yield figure
-            return
-        for row in read_tsv(path):
-            sets = tuple(float(value) for name, value in row.items() if name not in ("system", "avg"))
-            yield replace(figure, what=row["system"], of=sets, expected=float(row["avg"]))
+        else:
+            for row in read_tsv(self._root / figure.data):
+                sets = tuple(float(value) for name, value in row.items() if name not in ("system", "avg"))
+                yield replace(figure, what=row["system"], of=sets, expected=float(row["avg"]))
 
     def _there(self, figure: ReferenceFigure) -> bool:
         if figure.kind in RETRIEVAL:

@@ -91,7 +91,7 @@ def _table(name: str, lines: dict[str, SetTable]) -> Table:
 SECTION = ReportSection(
     name="sets",
     summary="rankings of the same lines over several sets: by set, and on average",
-    order=41,
+    order=39,
     kinds=("rankings",),
     build=lambda report: sets_chapters(report.of("rankings")),
 )
