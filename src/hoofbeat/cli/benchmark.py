@@ -81,27 +81,56 @@ def import_command(
 @click.argument("sets", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--corpus", type=click.Path(path_type=Path), help="The corpus of a benchmark that is not beside it.")
 @click.option("--tokenizer", default="none", show_default=True, help="none (words), minilm, or a tokenizer.json.")
+@click.option("--distractors", is_flag=True, help="Also the BERTScore of each distractor with the right option.")
+@click.option("--encoder", default="minilm", show_default=True, help="Encoder of BERTScore.")
+@click.option("--layer", default="auto", show_default=True, help="Its layer: a number, last, or auto.")
 @edition_option
 @output_option("set-stats")
 @json_option
 def stats_command(
-    sets: tuple[Path, ...], corpus: Path | None, tokenizer: str, edition: str, output: Path, as_json: bool
+    sets: tuple[Path, ...],
+    corpus: Path | None,
+    tokenizer: str,
+    distractors: bool,
+    encoder: str,
+    layer: str,
+    edition: str,
+    output: Path,
+    as_json: bool,
 ) -> None:
     """Count SETS: questions, documents, positives, lengths, options and images per question, and their overlap.
 
     A set is a benchmark with its corpus, or a folder in BEIR's or R2MED's layout. R2MED's table counts tokens of GPT-2:
-    give its tokenizer.json to compare.
+    give its tokenizer.json to compare. CUPCase's figure 2 is --distractors.
     """
     from hoofbeat.corpus.stats import load_tokenizer
-    from hoofbeat.reports.sections.set_statistics_section import overlap_table, sets_table
-    from hoofbeat.retrieval.rankings.set_statistics import set_statistics, write_set_statistics
-    from hoofbeat.retrieval.rankings.test_collection import open_collection
+    from hoofbeat.judging.distractor_similarity import DISTRACTORS, DistractorScore, distractor_scores
+    from hoofbeat.judging.scorers.bertscore import BertScorer
+    from hoofbeat.models.encoder import load_encoder
+    from hoofbeat.reports.sections.set_statistics_section import overlap_table, sets_table, similarity_table
+    from hoofbeat.retrieval.rankings.set_statistics import open_set, set_statistics, write_set_statistics
 
     screen = Screen(as_json=as_json)
-    opened = [open_collection(path, corpus=corpus, edition=edition) for path in sets]
+    opened = [open_set(path, corpus=corpus, edition=edition) for path in sets]
+    scorer = BertScorer(load_encoder(encoder), layer=layer) if distractors else None
+    scores = [row for each in opened for row in distractor_scores(each.name, each.questions, scorer)] if scorer else []
     found = set_statistics(opened, tokenizer=load_tokenizer(tokenizer), progress=screen)
-    artefact = write_set_statistics(output, found, opened, command=command_words())
-    for table in (sets_table(found, "sets"), *([overlap_table(found, "sets")] if found.overlaps else [])):
+    fields = DistractorScore.__struct_fields__
+    artefact = write_set_statistics(
+        output,
+        found,
+        opened,
+        tables={DISTRACTORS: (fields, ([getattr(row, name) for name in fields] for row in scores))} if scorer else {},
+        settings={"distractors": scorer.name} if scorer else {},
+        command=command_words(),
+    )
+    shown = [sets_table(found, "sets")]
+    shown += [overlap_table(found, "sets")] if found.overlaps else []
+    if scorer and scores:
+        names = dict.fromkeys(row.set for row in scores)
+        f1 = {name: [row.f1 for row in scores if row.set == name] for name in names}
+        shown.append(similarity_table("sets", scorer.name, f1))
+    for table in shown:
         screen.table(table.columns, table.rows)
     screen.finish(artefact, next_step=("hoofbeat", "report", output))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -22,7 +23,7 @@ from hoofbeat.retrieval.rankings.set_statistics import (
 )
 from hoofbeat.retrieval.rankings.test_collection import open_collection
 from tests.cli.support import hoofbeat
-from tests.helpers import shared_data
+from tests.helpers import needs_weights, shared_data
 
 
 def _r2med(folder: Path, words: str = "liver") -> Path:
@@ -125,3 +126,27 @@ def test_halves_of_one_corpus_are_more_alike_than_two_corpora() -> None:
     one, two, other = word_shares(reports[:40]), word_shares(reports[40:]), word_shares(guidelines)
     within, across = weighted_jaccard(one, two), weighted_jaccard(one, other)
     assert 0.1 < across < within < 0.9
+
+
+def test_distractors_by_bertscore_of_a_benchmark_without_documents(tmp_path: Path) -> None:
+    needs_weights("minilm")
+    row = {
+        "clean_case_presentation": "A man with a swollen toe.",
+        "correct_diagnosis": "Gout",
+        "distractor1": "Gouty arthritis",
+        "distractor2": "Lung cancer",
+        "distractor3": "Migraine",
+    }
+    with (tmp_path / "cases.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(row))
+        writer.writeheader()
+        writer.writerows([row] * 2)
+    import_benchmark(tmp_path / "cases.csv", tmp_path / "bench")
+    done = hoofbeat("benchmark", "stats", "bench", "--distractors", "-o", "stats", folder=tmp_path)
+    assert "options per question" in done.stderr.replace("\n", " ")
+    rows = (tmp_path / "stats" / "distractors.tsv").read_text().splitlines()[1:]
+    f1 = {line.split("\t")[2]: float(line.split("\t")[-1]) for line in rows}
+    assert set(f1) == {"Gouty arthritis", "Lung cancer", "Migraine"}
+    assert f1["Gouty arthritis"] > max(f1["Lung cancer"], f1["Migraine"])
+    report = build_report([tmp_path / "stats"], tmp_path / "report", title="t")
+    assert "BERTScore F1 of a distractor with the right option" in report.file("report.md").read_text("utf-8")

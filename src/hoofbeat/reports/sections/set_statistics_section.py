@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
 from hoofbeat.corpus.stats import NO_TOKENIZER
-from hoofbeat.reports.model import Block
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
+from hoofbeat.judging.distractor_similarity import DISTRACTORS
+from hoofbeat.reports.charts import Bar, interval_bars
+from hoofbeat.reports.model import Block, Heading, Notice
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, figure
 from hoofbeat.reports.tables import Table, columns_of
 from hoofbeat.retrieval.rankings.set_statistics import KIND, OVERLAP, SETS, SetRow, SetStatistics
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_tsv
+
+_BIN = 0.05
 
 
 def read_set_statistics(artefact: Artefact) -> SetStatistics:
@@ -57,7 +66,7 @@ def sets_table(found: SetStatistics, prefix: str) -> Table:
             (
                 row.name,
                 row.questions,
-                row.documents,
+                row.documents or None,
                 row.positives,
                 row.question_length,
                 row.document_length,
@@ -85,11 +94,52 @@ def overlap_table(found: SetStatistics, prefix: str) -> Table:
     )
 
 
+def similarity_table(prefix: str, scorer: str, f1: Mapping[str, Sequence[float]]) -> Table:
+    """The spread of BERTScore F1 between distractors and right options, by set."""
+    return Table(
+        name=f"{prefix}-distractors",
+        caption="BERTScore F1 of a distractor with the right option",
+        n=sum(map(len, f1.values())),
+        unit="distractors",
+        columns=columns_of(
+            "set | distractors:count | minimum:number | 25th:number | median:number | mean:number | 75th:number | "
+            "maximum:number"
+        ),
+        rows=tuple((name, len(values), *_spread(values)) for name, values in f1.items()),
+        note=f"By {scorer}. Values of another encoder, layer or rescaling can't be compared with these.",
+    )
+
+
+def _spread(values: Sequence[float]) -> tuple[float, ...]:
+    low, first, middle, third, high = (float(each) for each in np.quantile(values, [0, 0.25, 0.5, 0.75, 1]))
+    return low, first, middle, float(np.mean(values)), third, high
+
+
+def _similarity(artefact: Artefact, prefix: str) -> list[Block]:
+    """The distribution as a chart for each set, and the table."""
+    f1: dict[str, list[float]] = {}
+    for row in read_tsv(artefact.file(DISTRACTORS)):
+        f1.setdefault(row["set"], []).append(float(row["f1"]))
+    if not f1:
+        return [Notice("No question has an answer among its options, so there are no distractors to score.")]
+    blocks: list[Block] = [Heading("Distractors", f"{prefix}-distractors", 3)]
+    for number, (name, values) in enumerate(f1.items(), start=1):
+        counts, edges = np.histogram(values, bins=np.arange(np.floor(min(values) / _BIN), np.ceil(1 / _BIN) + 1) * _BIN)
+        bars = [Bar(label=f"{edges[n]:.2f} to {edges[n + 1]:.2f}", value=int(count)) for n, count in enumerate(counts)]
+        title = f"BERTScore F1 of distractors with the right option: {name}"
+        draw = partial(interval_bars, bars, title=title, form="count")
+        blocks.append(figure(f"{prefix}-distractors-{number}", f"{title}; how many lie in each range.", draw))
+    scorer = str(artefact.manifest.settings.get("distractors", "an unnamed scorer"))
+    return [*blocks, similarity_table(prefix, scorer, f1)]
+
+
 def set_statistics_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one folder of statistics."""
     found = read_set_statistics(artefact)
     blocks: list[Block] = [sets_table(found, prefix)]
     blocks += [overlap_table(found, prefix)] if found.overlaps else []
+    if artefact.has(DISTRACTORS):
+        blocks += _similarity(artefact, prefix)
     return Chapter(title="Test collections", id=prefix, blocks=tuple(blocks))
 
 

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.corpus.stats import NO_TOKENIZER, Tokenizer
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.retrieval.index.chunking import Spans
-from hoofbeat.retrieval.rankings.test_collection import TestCollection
+from hoofbeat.retrieval.rankings.test_collection import TestCollection, open_collection
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_tsv
 
@@ -55,6 +56,24 @@ class SetStatistics(Struct, frozen=True, kw_only=True):
     overlaps: tuple[tuple[str, str, float, int, int], ...]
 
 
+def open_set(target: Path, *, corpus: Path | None = None, edition: str = "") -> TestCollection:
+    """A test collection, or a benchmark whose documents are not there, of which the questions alone are counted."""
+    is_artefact = (target / "manifest.json").is_file()
+    whole = open_artefact(target, ("benchmark",)) if is_artefact else None
+    if whole is None or corpus is not None or corpus_beside(whole) is not None:
+        return open_collection(target, corpus=corpus, edition=edition)
+    bench = Benchmark(whole, edition)
+    return TestCollection(
+        name=target.resolve().name,
+        questions=bench.questions,
+        qrels=bench.qrels(),
+        documents=(),
+        ids=frozenset(),
+        content="",
+        inputs=[whole.reference()],
+    )
+
+
 def set_statistics(
     sets: Sequence[TestCollection], *, tokenizer: Tokenizer | None = None, progress: Progress = SILENT
 ) -> SetStatistics:
@@ -64,7 +83,7 @@ def set_statistics(
     with progress.task("counting sets", len(sets)) as task:
         for each in sets:
             rows.append(_row(each, tokenizer))
-            if len(sets) > 1:
+            if len(sets) > 1 and rows[-1].documents:
                 name = each.name if each.name not in shares else f"{each.name} ({len(shares) + 1})"
                 shares[name] = word_shares(each.documents, tokenizer.spans if tokenizer else None)
             task.advance()
@@ -74,9 +93,15 @@ def set_statistics(
 
 
 def write_set_statistics(
-    target: Path, found: SetStatistics, sets: Sequence[TestCollection], *, command: Sequence[str] = ()
+    target: Path,
+    found: SetStatistics,
+    sets: Sequence[TestCollection],
+    *,
+    tables: Mapping[str, tuple[Sequence[str], Iterable[Sequence[object]]]] | None = None,
+    settings: Mapping[str, object] | None = None,
+    command: Sequence[str] = (),
 ) -> Artefact:
-    """Write the two tables as a folder that `report` takes."""
+    """Write the two tables, and others by their file's name, as a folder that `report` takes."""
     header = SetRow.__struct_fields__
     with create(target, replace_kind=KIND) as draft:
         write_tsv(
@@ -85,13 +110,15 @@ def write_set_statistics(
             (["" if (cell := getattr(row, name)) is None else cell for name in header] for row in found.rows),
         )
         write_tsv(draft.path / OVERLAP, OVERLAP_HEADER, found.overlaps)
+        for name, (heads, rows) in (tables or {}).items():
+            write_tsv(draft.path / name, heads, rows)
         draft.finish(
             Manifest(
                 kind=KIND,
                 title="statistics of " + ", ".join(row.name for row in found.rows),
                 command=list(command),
                 inputs=[ref for each in sets for ref in each.inputs],
-                settings={"tokenizer": found.unit},
+                settings={"tokenizer": found.unit, **(settings or {})},
                 counts=Counts(kept=len(found.rows)),
             )
         )
