@@ -64,6 +64,8 @@ class CompiledVocabulary(Struct, frozen=True, kw_only=True):
     credit: str
     terms: tuple[Term, ...]
     table: dict[str, tuple[Wording, ...]]
+    other_names: dict[str, int]
+    """Full names of terms that are not searched for in texts: to work them out takes longer than to read the rest."""
 
 
 def compile_terms(name: str, terms: Sequence[Term], *, release: str = "", credit: str = "") -> CompiledVocabulary:
@@ -77,7 +79,10 @@ def compile_terms(name: str, terms: Sequence[Term], *, release: str = "", credit
         key: tuple(sorted(entries, key=lambda entry: (_RANK[entry[1]], len(terms[entry[0]].code), entry[0])))
         for key, entries in table.items()
     }
-    return CompiledVocabulary(name=name, release=release, credit=credit, terms=tuple(terms), table=ordered)
+    others = {phrase_key(term.name): number for number, term in enumerate(terms) if not term.in_text}
+    return CompiledVocabulary(
+        name=name, release=release, credit=credit, terms=tuple(terms), table=ordered, other_names=others
+    )
 
 
 class Vocabulary:
@@ -89,6 +94,7 @@ class Vocabulary:
         self.credit = compiled.credit
         self.terms = compiled.terms
         self._table = compiled.table
+        self._other_names = compiled.other_names
 
     @classmethod
     def of(cls, name: str, terms: Sequence[Term]) -> Vocabulary:
@@ -112,7 +118,8 @@ class Vocabulary:
             entries.append((number, "code"))
         for key in _lookup_keys(whole):
             entries += self._table.get(key, ())
-            entries += self._other_names.get(key, ())
+            if (number := self._other_names.get(key)) is not None:
+                entries.append((number, "name"))
         entries += [(number, "abbreviation") for number in self._abbreviations.get(whole, ())]
         if not entries and (long := well_known_abbreviations().get(whole)) and long != whole:
             here = {"start": start, "end": start + len(whole), "text": whole, "via": "abbreviation"}
@@ -237,11 +244,6 @@ class Vocabulary:
     @cached_property
     def _codes(self) -> dict[str, int]:
         return {_plain_code(term.code): number for number, term in enumerate(self.terms)}
-
-    @cached_property
-    def _other_names(self) -> dict[str, tuple[Wording, ...]]:
-        """Full names of terms that are not searched for in texts."""
-        return {phrase_key(t.name): ((number, "name"),) for number, t in enumerate(self.terms) if not t.in_text}
 
     @cached_property
     def _abbreviations(self) -> dict[str, list[int]]:
