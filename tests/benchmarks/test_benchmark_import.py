@@ -157,6 +157,26 @@ def test_clinbench_with_images(tmp_path: Path) -> None:
     assert reasons(made) == ["an image is not below the folder that is imported"]
 
 
+@pytest.mark.parametrize("mapping", ["", "id=id,text=question_stem,options=options,answer=answer,images=image"])
+def test_images_inside_parquet_are_written_out(tmp_path: Path, mapping: str) -> None:
+    row = {"question_stem": "A woman.", "options": ["Gout", "Flu"], "answer": "B"}
+    rows = [
+        {"id": "c1", **row, "image": {"bytes": _IMAGE, "path": "scan.PNG"}},
+        {"id": "c2", **row, "image": {"bytes": _IMAGE, "path": "../../x.sh"}},
+        {"id": "c3", **row, "image": {"bytes": None, "path": "../../x.png"}},
+    ]
+    folder = tmp_path / "set" / "data"
+    folder.mkdir(parents=True)
+    polars.DataFrame(rows).write_parquet(folder / "test-00000-of-00001.parquet")
+    made = imported(tmp_path / "set", tmp_path, mapping=mapping)
+    [name] = {image for question in made.questions for image in question.images}
+    assert name.startswith("images/")
+    assert name.endswith(".png")
+    assert made.artefact.file(name).read_bytes() == _IMAGE
+    assert [question.id for question in made.questions] == ["c1", "c2"]
+    assert reasons(made) == ["an image is not below the folder that is imported"]
+
+
 @pytest.mark.parametrize("judgments", ["qrels.jsonl", "qrels.txt"])
 def test_r2med_folder_brings_its_documents(tmp_path: Path, judgments: str) -> None:
     folder = tmp_path / "set"

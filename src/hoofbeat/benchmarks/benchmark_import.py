@@ -2,11 +2,13 @@
 
 A format sees an `ImportSource`: one file, or a folder whose tables it finds by their names. It says how surely it
 recognises the source, and reads it. A row that can't be read as a question is listed with its reason and costs nothing
-but itself. Images are copied by name, and only from below the folder that was named.
+but itself. Images are copied by name, and only from below the folder that was named; those that lie inside a table are
+written out.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 import shutil
@@ -45,6 +47,7 @@ _NOT_QUESTIONS = frozenset(
 _SHARD = re.compile(r"^(?P<split>.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?$")
 _SPLITS = ("train", "validation", "dev", "test")
 _CACHED = re.compile(rf".+-({'|'.join(_SPLITS)})")
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _LETTER = re.compile(r"[\s(\[]*(\w{1,3})[\s)\].:]*")
 
 
@@ -122,6 +125,7 @@ class ImportSource:
         self.wanted_split = split
         self.count_from = count_from
         self.seed = seed
+        self.embedded: dict[str, bytes] = {}
 
     @cached_property
     def tables(self) -> tuple[QuestionTable, ...]:
@@ -157,6 +161,7 @@ class ImportSource:
             self.path, mapping=self.mapping, split=self.wanted_split, count_from=self.count_from, seed=self.seed
         )
         part.tables = tuple(tables)
+        part.embedded = self.embedded
         return part
 
     @cached_property
@@ -188,6 +193,20 @@ class ImportSource:
         random.Random(seeded_number("option order", self.seed, id)).shuffle(order)  # noqa: S311 - an order, no secret
         return tuple(order)
 
+    def images(self, value: object) -> tuple[str, ...]:
+        """The names of a row's images: files below the folder, or contents inside the table, which are kept by hash."""
+        found = []
+        for each in value if isinstance(value, list) else [value]:
+            content = each.get("bytes") if isinstance(each, dict) else None
+            name = str((each.get("path") if isinstance(each, dict) else each) or "").strip()
+            if isinstance(content, bytes) and content:
+                suffix = PurePosixPath(name).suffix.lower()
+                name = f"images/{hashlib.sha256(content).hexdigest()[:16]}{suffix if suffix in _IMAGES else '.png'}"
+                self.embedded[name] = content
+            if name:
+                found.append(name)
+        return tuple(found)
+
     def each(self, read: Callable[[ImportRow], Question], result: ImportedBenchmark) -> Iterator[Question]:
         """The question of every row of every table; rows that give none, or an id that is taken, are listed."""
         seen: set[str] = set()
@@ -202,7 +221,8 @@ class ImportSource:
                     if question.id in seen:
                         raise InputError("the id belongs to an earlier row")
                     for image in question.images:
-                        check_image(self.folder, image)
+                        if image not in self.embedded:
+                            check_image(self.folder, image)
                 except InputError as err:
                     name = table.path.relative_to(self.folder).as_posix()
                     result.rejected.append(RejectedRow(id=f"{name} row {place}", reason=err.what))
@@ -449,7 +469,7 @@ def import_benchmark(
     with create(target, replace_kind=KIND) as draft:
         for name, questions in {"": made.questions, **made.editions}.items():
             write_jsonl(draft.path / edition_file(name), questions)
-            _copy_images(source.folder, questions, draft.path)
+            _copy_images(source, questions, draft.path)
         grades = made.qrels or {q.id: dict.fromkeys(q.documents, 1) for q in made.questions if q.documents}
         if grades:
             write_qrels(draft.path / "qrels.tsv", grades, "beir")
@@ -492,8 +512,11 @@ def check_image(root: Path, name: str) -> Path:
     return place
 
 
-def _copy_images(root: Path, questions: Sequence[Question], target: Path) -> None:
+def _copy_images(source: ImportSource, questions: Sequence[Question], target: Path) -> None:
     for name in sorted({name for question in questions for name in question.images}):
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(check_image(root, name), copy)
+        if name in source.embedded:
+            copy.write_bytes(source.embedded[name])
+        else:
+            shutil.copyfile(check_image(source.folder, name), copy)

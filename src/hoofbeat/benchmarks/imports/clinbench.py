@@ -44,7 +44,6 @@ class _Clinbench(ImportFormat):
         """One row; several images are separated by semicolons."""
         options = options_of(row.get("options"))
         named = row.get("image")
-        images = named if isinstance(named, list) else str(named or "").split(";")
         context, text = case_and_question(row.text("question_stem"))
         return Question(
             id=source.name(row, "id"),
@@ -52,7 +51,7 @@ class _Clinbench(ImportFormat):
             context=context,
             answer=right_option(row.text("answer"), options, source.count_from),
             options=tuple(options.values()),
-            images=tuple(str(name).strip() for name in images if str(name).strip()),
+            images=source.images(named.split(";") if isinstance(named, str) else named),
             facets=labels(row, _OWN),
         )
 

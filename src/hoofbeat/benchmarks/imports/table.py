@@ -118,7 +118,7 @@ def _question(row: ImportRow, source: ImportSource, mapping: Mapping) -> Questio
         answer=answer,
         accepted=read_accepted([text for text in several("accepted") if text]),
         options=options,
-        images=several("images"),
+        images=tuple(name for field in mapping.get("images", ()) for name in source.images(row.get(field))),
         documents=several("documents"),
         facets=named if source.mapping else labels(row, taken),
     )
