@@ -168,7 +168,10 @@ def test_an_edit_puts_the_lost_fact_back_and_is_reviewed_again(tmp_path: Path) -
     assert (row["review"], row["part"]) == ("final review", "case")
     assert row["sources"].startswith("Mechanical chest compressions")
     assert [step.name for step in question.lineage if "final" in step.name] == ["final review", "final review, second"]
-    assert _item(artefact)["item_review"]["state"] == "signed"
+    item = _item(artefact)
+    assert item["item_review"]["state"] == "signed"
+    reworded = [(each["text"], each["shown"]) for each in item["removed"] if each.get("shown")]
+    assert reworded == [(" ", RESTORED["text"])]  # its neighbours stay word for word
     tasks = read_jsonl(artefact.file("review.jsonl"), ReviewTask)
     assert any("Mechanical chest compressions" in task.shown.get("edits", "") for task in tasks)
 
@@ -180,6 +183,14 @@ def test_a_sentence_that_was_edited_can_be_edited_again(tmp_path: Path) -> None:
     assert "bus stop. Chest compressions went on for 15 minutes. Cannulas" in question.context
     assert question.context.endswith("distended. Bladder pressure was 16 cmH2O.")
     assert "piston" not in question.context
+
+
+def test_sentences_go_in_at_the_beginning_and_at_the_end(tmp_path: Path) -> None:
+    first = _edit("insert", 0, "The film showed no rib fracture.", (10,))
+    last = _edit("insert", 5, "Bladder pressure was 16 cmH2O again.", (5,))
+    (question,) = Benchmark(_built(tmp_path, _editor(_edits(first, last)))).questions
+    assert question.context.startswith("The film showed no rib fracture. A 61-year-old man")
+    assert question.context.endswith("found no hematoma. Bladder pressure was 16 cmH2O again.")
 
 
 def test_a_number_without_a_source_is_asked_about_and_not_taken(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from it, and the places in the source stay known.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from hoofbeat.recipes.cases.answer_options import plain_option, same, unfit
@@ -21,6 +22,8 @@ from hoofbeat.recipes.guards.text_checks import sound
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.trials import Show, TriedQuestion
 from hoofbeat.retrieval.index.chunking import sentence_spans
+
+_BLANKS = re.compile(r"[ \t]{2,}")
 
 REVIEW = "final review"
 """Where an option comes from that the final review put in."""
@@ -43,17 +46,18 @@ class CaseEditor:
         """The item with these edits of its case, as rewordings and cuts of the source."""
         case = shown(item, context)
         text, groups = case.text, _groups(case)
-        for first, last, start, end in groups:
-            mine = [edit for edit in edits if first <= edit.start < last]
-            if not mine:
-                continue
-            words, at = "", first
-            for edit in mine:
-                words += text[at : edit.start] + edit.words
-                at = edit.end
-            words = (words + text[at:last]).strip()
-            why = "; ".join(edit.why for edit in mine)
-            case = case.with_back(start, end).without(RedactedSpan(start, end, why, words))
+        for place, (first, last, start, end) in enumerate(groups):
+            mine = [edit for edit in edits if first <= edit.start < last or (not place and edit.start < first)]
+            behind = [edit for edit in edits if edit.start == edit.end == last]
+            if behind and not _has_blank(case, end):
+                mine, behind = mine + behind, []
+            if mine:
+                words = _edited(text[first:last], [(max(0, e.start - first), e.end - first, e.words) for e in mine])
+                why = "; ".join(edit.why for edit in mine)
+                case = case.with_back(start, end).without(RedactedSpan(start, end, why, words))
+            for edit in behind:  # in the blank after the sentence, which stays as it is
+                hole = RedactedSpan(end, end + 1, edit.why, edit.words)
+                case = case.with_back(end, end + 1).without(hole)
         return with_shown(item, drop_empty_headings(case))
 
     def with_question(self, item: RecipeItem, question: str) -> RecipeItem:
@@ -117,6 +121,21 @@ def _renamed(item: RecipeItem, old: str, new: str, origin: str = "") -> RecipeIt
         for each in item["options"]
     ]
     return item.put(options=options)
+
+
+def _has_blank(case: Redaction, place: int) -> bool:
+    """Whether a blank of the case follows there that nothing is shown in the place of."""
+    taken = any(hole.shown and hole.start <= place < hole.end for hole in case.removed)
+    return place < case.end and case.document.text[place].isspace() and not taken
+
+
+def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    """A text with words in the place of others; an insertion is set apart by a blank."""
+    made, at = "", 0
+    for start, end, words in edits:
+        made += text[at:start] + (words if start < end else f" {words} ")
+        at = max(at, end)
+    return _BLANKS.sub(" ", made + text[at:]).strip()
 
 
 def _groups(case: Redaction) -> list[tuple[int, int, int, int]]:

@@ -69,7 +69,7 @@ ItemReview = Annotated[
 
 
 class TextEdit(NamedTuple):
-    """Characters of the shown text and the words in their place."""
+    """Characters of the shown text and the words in their place; none where whole sentences are inserted there."""
 
     start: int
     end: int
@@ -369,19 +369,17 @@ class _Review:
             self._record("case", before, words, sources, str(edit["why"]), refused)
             if refused:
                 continue
-            whys.setdefault(max(1, number), []).append(str(edit["why"]))
+            whys.setdefault(number, []).append(str(edit["why"]))
             if edit["do"] == "insert":
                 after.setdefault(number, []).append(words)
             else:
                 new[number] = words
         edits = []
-        for number, place in enumerate(places, 1):
-            if number not in whys:
-                continue
-            own = new.get(number, text[slice(*place)].strip())
-            first = after.get(0, []) if number == 1 else []
-            words = " ".join(filter(None, (*first, own, *after.get(number, ()))))
-            edits.append(TextEdit(*place, words, f"final review: {'; '.join(whys[number])}"))
+        for number, (start, end) in enumerate([(0, 0), *places]):
+            if number in new:
+                edits.append(TextEdit(start, end, new[number], _because(whys[number])))
+            if number in after:
+                edits.append(TextEdit(end, end, " ".join(after[number]), _because(whys[number])))
         if edits:
             self._item = self._editor.with_text(self._item, edits, self._context)
 
@@ -531,6 +529,10 @@ def _why(value: Mapping[str, Any], part: str) -> str:
     }[part]
     found = [each["problem"] for each in value["problems"] if each["kind"] in wanted]
     return "; ".join(found) or str(value["reason"])
+
+
+def _because(whys: Sequence[str]) -> str:
+    return f"final review: {'; '.join(whys)}"
 
 
 def _new_numbers(words: str, source: str) -> list[str]:

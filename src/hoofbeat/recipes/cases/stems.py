@@ -206,7 +206,8 @@ def stem_place(document: Document, spans: Spans, offset: int) -> int:
 
 def stem_evidence(document: Document, spans: Spans) -> tuple[Span, ...]:
     """The stem's spans as evidence."""
-    return tuple(Span(document=document.id, start=a, end=b, quote=document.text[a:b]) for a, b in spans)
+    told = [(a, b) for a, b in spans if document.text[a:b].strip()]  # a sentence may be inserted in a blank
+    return tuple(Span(document=document.id, start=a, end=b, quote=document.text[a:b]) for a, b in told)
 
 
 def cut_before(document: Document, spans: Spans, place: int) -> Spans:

@@ -594,7 +594,7 @@ class _Editor:
         """The item with these edits; a distraction has to keep what is new, and not what is gone."""
         text, at = "", 0
         for edit in edits:
-            text += item["context"][at : edit.start] + edit.words
+            text += item["context"][at : edit.start] + (edit.words if edit.start < edit.end else f" {edit.words} ")
             at = edit.end
         text += item["context"][at:]
         paragraphs = (_line(each) for each in re.split(r"\n\s*\n", text))
