@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.intervals import Interval, cluster_of, wilson
+from hoofbeat.findings.intervals import Interval, cluster_of, few_of, wilson
 from hoofbeat.findings.outcomes import Outcome, SystemKey, by_system, sensitivity_range
 
 _UNANSWERED = ("answer:", "choice:")
@@ -313,7 +313,7 @@ def _estimate(
         squared += weight**2 * float(everything.var(ddof=1)) / rest
     half = NormalDist().inv_cdf(0.5 + level / 2) * math.sqrt(squared * effect)
     low, high = _within(estimate - half, bounds), _within(estimate + half, bounds)
-    return _within(estimate, bounds), Interval(low=low, high=high, level=level, method=method)
+    return _within(estimate, bounds), Interval(low=low, high=high, level=level, method=method, few=few_of(len(human)))
 
 
 def _design_effect(
@@ -356,8 +356,10 @@ def _classical(human: NDArray[np.float64], binary: bool, level: float) -> Interv
     if len(human) < 2:
         return None
     half = NormalDist().inv_cdf(0.5 + level / 2) * float(human.std(ddof=1)) / math.sqrt(len(human))
-    middle = float(human.mean())
-    return Interval(low=middle - half, high=middle + half, level=level, method="normal approximation")
+    if half < 1e-12:  # equal numbers without bounds say nothing of how they vary
+        return None
+    middle, few = float(human.mean()), few_of(len(human))
+    return Interval(low=middle - half, high=middle + half, level=level, method="normal approximation", few=few)
 
 
 def _warnings(

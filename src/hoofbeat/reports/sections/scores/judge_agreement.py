@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hoofbeat.findings.agreement import Agreement, Kappa, Weights, agreement, agreement_with_intervals, weighted_kappa
 from hoofbeat.findings.corrected_scores import CorrectedAccuracy, corrected_accuracies, labels_needed
-from hoofbeat.findings.intervals import cluster_labels, cluster_of, wilson
+from hoofbeat.findings.intervals import cluster_labels, cluster_of, share_interval
 from hoofbeat.findings.outcomes import HUMAN, Outcome
 from hoofbeat.judging import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
@@ -32,6 +32,7 @@ def people_shown(group: OutcomeSet) -> ScoreBlocks:
     blocks: list[Block] = []
     ours: list[OwnFigure] = []
     people = [each for each in group.judgments if each.judge.startswith(HUMAN) and not each.failure and each.label]
+    together = group.clusters
     for aspect in dict.fromkeys(each.aspect for each in people):
         given = [each for each in group.judgments if each.aspect == aspect and not each.judge.startswith(HUMAN)]
         known: dict[str, str | None] = {_item(each): None if each.failure else each.label for each in given}
@@ -45,12 +46,12 @@ def people_shown(group: OutcomeSet) -> ScoreBlocks:
             for name, rows in ratings.items()
         }
         shared = {
-            name: cluster_labels([_question(item, group) for item in rows if item in known], None)
+            name: cluster_labels([_question(item, together) for item in rows if item in known], None)
             for name, rows in ratings.items()
         }
         if len(pairs) > 1:
             pairs[POOLED] = [pair for mine in pairs.values() for pair in mine]
-            shared[POOLED] = [_question(item, group) for rows in ratings.values() for item in rows if item in known]
+            shared[POOLED] = [_question(item, together) for rows in ratings.values() for item in rows if item in known]
         checked = {name: agreement(mine, labels, clusters=shared[name]) for name, mine in pairs.items() if mine}
         if checked:
             weighted = {
@@ -91,9 +92,9 @@ def _item(judgment: Judgment) -> str:
     return _SEPARATOR.join((*map(str, answer_key(judgment)), judgment.passage))
 
 
-def _question(item: str, group: OutcomeSet) -> str:
+def _question(item: str, clusters: Mapping[str, str]) -> str:
     """What an item is resampled with: its question, or the document of that."""
-    return cluster_of(item.partition(_SEPARATOR)[0], group.clusters)
+    return cluster_of(item.partition(_SEPARATOR)[0], clusters)
 
 
 def _labels(aspect: str, seen: Sequence[str | None]) -> list[str]:
@@ -186,7 +187,8 @@ def _annotators(
     """Every two labellers, and all together; `names` are the table's and what it is called."""
     name, caption = f"{names[0]}-{aspect}", f"{names[1]}, {aspect}"
     ordered = is_ordered(aspect, labels)
-    clusters = {item: _question(item, group) for rows in ratings.values() for item in rows}
+    together = group.clusters
+    clusters = {item: _question(item, together) for rows in ratings.values() for item in rows}
     found = agreement_with_intervals(ratings, labels, ordered=ordered, clusters=clusters)
     note = _STEPS.format(order=" < ".join(_scale(aspect))) if ordered else ""
     table = labellers_table(found, name=f"{group.prefix}-{name}", caption=caption, unit="items", note=note)
@@ -219,9 +221,14 @@ def _alone(group: OutcomeSet) -> ScoreBlocks:
         "right:count | right of the labelled, 95% Wilson:share"
     )
     rows: list[tuple[Cell, ...]] = []
+    clusters = group.clusters
     for system, count in group.by_people.items():
         planned = group.tallies[system].answers
-        share = triple(count.right / count.labelled, wilson(count.right, count.labelled)) if count.labelled else None
+        given = [row for row in group.outcomes if (row.model, row.condition) == system and row.correct is not None]
+        span = share_interval(
+            [row.correct is True for row in given], [cluster_of(row.question, clusters) for row in given]
+        )
+        share = triple(count.right / count.labelled, span) if count.labelled else None
         rest = planned - count.labelled - count.contested
         rows.append((*system, planned, count.labelled, count.contested, rest, count.right, share))
     table = Table(
@@ -232,8 +239,7 @@ def _alone(group: OutcomeSet) -> ScoreBlocks:
         columns=columns,
         rows=tuple(rows),
         note="The label of more than half of those who labelled an answer; without such a label it is contested. The "
-        "share says something of all answers only where the labelled ones are a random sample of them; Wilson's "
-        "interval takes answers as independent.",
+        "share says something of all answers only where the labelled ones are a random sample of them.",
     )
     return ScoreBlocks(blocks=(table,))
 

@@ -146,7 +146,8 @@ def _inside_outside(pooled: Sequence[_Experts], condition: str, group: OutcomeSe
         for row in half.outcomes
     ]
     inside, outside = ({row.question for row in marked if row.question.startswith(f"{place}: ")} for place in (0, 1))
-    clusters = {row.question: group.clusters.get(row.question[3:], row.question[3:]) for row in marked}
+    together = group.clusters
+    clusters = {row.question: together.get(row.question[3:], row.question[3:]) for row in marked}
     (found,) = group_differences(marked, inside, outside, clusters=clusters)
     gap = written(triple(found.difference, found.interval), "points")
     return f"Inside less outside their specialty, {condition}: {gap} points."
