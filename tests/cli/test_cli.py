@@ -65,7 +65,7 @@ def test_a_folder_that_is_not_ours_is_named_as_such(tmp_path: Path) -> None:
 
 def test_an_artefact_of_another_kind_is_refused(tmp_path: Path, bench: Path) -> None:
     done = hoofbeat("judge", "bench", folder=tmp_path, code=1)
-    assert "this folder is of the kind benchmark; one of the kind run or judgments is needed" in done.stderr
+    assert "this folder is of the kind benchmark; one of the kind run or judgments or rankings is needed" in done.stderr
 
 
 @pytest.mark.parametrize(
