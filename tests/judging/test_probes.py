@@ -95,7 +95,7 @@ def test_a_pair_without_both_verdicts_does_not_count(tmp_path: Path) -> None:
 def test_figures_carry_wilson_s_interval(tmp_path: Path) -> None:
     (row,) = probe_figures(probed(tmp_path, likes_long, "length"))
     assert (row["n"], row["flips"], row["flip_rate"]) == (12, 12, 1.0)
-    assert row["flip_rate_low"] == pytest.approx(0.7575, abs=1e-4)  # 12 / (12 + 1.96²)
+    assert row["flip_rate_low"] == pytest.approx(0.2065, abs=1e-4)  # twelve samples of one question: 1 / (1 + 1.96²)
     assert row["flip_rate_high"] == 1.0
     assert (row["n_short"], row["n_long"], row["equivalent_short"]) == (6, 6, 0.0)
     assert probe_figures([]) == []

@@ -64,7 +64,7 @@ def change_in_words(found: PrevalenceIntensity) -> str:
 
 def _told(change: float | None, span: Interval | None) -> str:
     """A change in words, with its interval where it has one."""
-    interval = f" (95% interval {written((span.low, span.high), 'points')})" if span else ""
+    interval = f" (95% interval {written((span.low, span.high), 'points')}{span.few_note})" if span else ""
     return f"{written(change, 'points')} points{interval}" if change is not None else "no change can be told"
 
 
