@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 DEMO   := demo
-QUICK  := tests/store tests/prompts tests/findings tests/judging tests/benchmarks tests/leakage tests/test_*.py
+QUICK  := tests/store tests/prompts tests/findings tests/judging tests/benchmarks tests/leakage \
+          $(filter-out tests/test_api.py,$(wildcard tests/test_*.py))
 
 # Compiled bytecode is kept: without it every process that a test starts compiles the whole package again.
 unexport PYTHONDONTWRITEBYTECODE

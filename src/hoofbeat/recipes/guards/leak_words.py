@@ -262,9 +262,23 @@ class NormalisedText:
         found += [(first, last, form) for form, first, last in self.joined if fits(form)]
         return sorted(found)
 
-    def slips(self, fits: Callable[[str], bool]) -> list[tuple[int, int, str]]:
-        """The places of words that fit, in normal form or as they are written."""
-        return [each for each in self.where(bool) if fits(each[2]) or fits(self._written(each[0], each[1]))]
+    def slips(self, wanted: str, min_match: float) -> list[tuple[int, int, str]]:
+        """The places of words that may be another misspelt, in normal form or as they are written."""
+        return [
+            each
+            for each, written in self._by_letter.get(wanted[:1], ())
+            if misspelt(each[2], wanted, min_match) or misspelt(written, wanted, min_match)
+        ]
+
+    @cached_property
+    def _by_letter(self) -> dict[str, list[tuple[tuple[int, int, str], str]]]:
+        """Every word and how it is written, under the first letter of either: a slip leaves the first letter."""
+        found: dict[str, list[tuple[tuple[int, int, str], str]]] = {}
+        for each in self.where(bool):
+            written = self._written(each[0], each[1])
+            for letter in {each[2][0], written[:1]}:
+                found.setdefault(letter, []).append((each, written))
+        return found
 
     def _written(self, first: int, last: int) -> str:
         return "".join(self.raw(place) for place in range(first, last + 1)).lower()

@@ -29,7 +29,7 @@ from hoofbeat.recipes.guards.leak_patterns import (
     signs_of,
     words_of,
 )
-from hoofbeat.recipes.guards.leak_words import NormalisedText, lists, misspelt
+from hoofbeat.recipes.guards.leak_words import NormalisedText, lists
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.records import Document, Span
@@ -192,7 +192,7 @@ def _phrases(
             continue
         for base, forms in zip(wanted.bases, wanted.words, strict=True):
             if base not in loose:
-                slips = reading.slips(lambda form, base=base: misspelt(form, base, min_match))  # type: ignore[misc]
+                slips = reading.slips(base, min_match)
                 loose[base] = [slip for slip in slips if not known(slip[2]) and slip[2] not in forms]
         if any(loose[base] for base in wanted.bases):
             both = [
