@@ -264,5 +264,5 @@ def economy_words(check: Mapping[str, int], judged: int) -> str:
     span = wilson(check["agree"], check["checked"])
     return (
         f"{told}; of {check['checked']} judged for real, "
-        f"{check['agree']} agree (95% interval {span.low:.1%} to {span.high:.1%}{span.few_note})"
+        f"{check['agree']} agree (95% interval {span.low:.1%} to {span.high:.1%})"
     )
