@@ -23,7 +23,7 @@ def kept_requests(ledger: Path) -> set[str]:
     if not ledger.exists():
         return set()
     with Ledger(ledger) as opened:
-        requests = [msgspec.json.decode(entry.request)["request"] for entry in opened.entries()]
+        requests = [msgspec.json.decode(entry.request)["request"] for entry in opened.entries(operation="chat")]
     return {next(m["content"] for m in request["messages"] if m["role"] == "user") for request in requests}
 
 
