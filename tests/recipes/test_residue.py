@@ -37,6 +37,7 @@ TABLE = "Test | Admission | Day 3 | Day 14\nFerritin (ng/mL) | 812 | 2400 | 310\
         ("lung.(Fig. 3). He", "lung. He"),
         ("a mass (Figures 1–3, see Supplementary material online, Video S1).", "a mass."),
         ("mortality is high [12].", "mortality is high."),
+        ("resistance was tested (shown in Table 1).", "resistance was tested."),
         ("as reported.[34567] The", "as reported. The"),
         ("a nodule (white arrow), soft", "a nodule, soft"),
         ("cough (Fig. 1)\n\nExamination", "cough\n\nExamination"),

@@ -13,7 +13,7 @@ from hoofbeat.recipes.cases.case_diagnosis import with_flags
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table, marked
 from hoofbeat.recipes.cases.image_stems import FigurePlacement, image_stem
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction, redact
-from hoofbeat.recipes.cases.rewording import wrong_rewording
+from hoofbeat.recipes.cases.rewording import RewordingDoubts, lost_numbers, rewording_doubts
 from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, with_shown
 from hoofbeat.recipes.cases.stems import joined, spans_of, stem_text, with_stem, wordings_of
 from hoofbeat.recipes.context import RecipeSettings
@@ -81,28 +81,79 @@ def _place(case: Redaction, words: str) -> tuple[int, int]:
 )
 def test_neutral_words_for_the_name_are_allowed(text: str, of: str, words: str) -> None:
     case = _case(text)
-    assert wrong_rewording(case, _place(case, of), words) == ""
+    doubts = rewording_doubts(case, _place(case, of), words)
+    assert (doubts.refused, doubts.objection) == ("", "")
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "doubt", "why"),
     [
-        ("An X-ray showed a 40 cm object from the right internal jugular vein to inferior vena cava.", "number 40"),
-        ("An X-ray showed thrombosis extending from the right internal jugular vein up to vena cava.", "a disease"),
-        ("An X-ray confirmed Candida extending from the right internal jugular vein up to vena cava.", "an organism"),
-        ("An X-ray and endoscopy confirmed an object from the internal jugular vein up to vena cava.", "a test"),
-        ("Tacrolimus, the X-ray confirmed, was given from the right jugular vein up to the vena cava.", "a drug"),
-        (
-            "An X-ray confirmed a helicopter extending from the right internal jugular vein up to vena cava.",
-            "helicopter",
-        ),
-        ("A central line and septic shock with a hyperechoic shadow in an X-ray.", "telling words"),
-        (f"{'An X-ray was ordered which confirmed the position extending up to the vena cava ' * 4}.", "words, and"),
+        ("An X-ray showed a 40 cm object from the right jugular vein to inferior vena cava.", "refused", "number 40"),
+        ("An X-ray showed thrombosis extending from the right internal jugular vein.", "objection", "a disease"),
+        ("An X-ray confirmed Candida extending from the right internal jugular vein.", "objection", "an organism"),
+        ("An X-ray and endoscopy confirmed an object in the internal jugular vein.", "objection", "a test"),
+        ("Tacrolimus, the X-ray confirmed, was given from the right jugular vein.", "objection", "a drug"),
+        ("An X-ray confirmed gram-negative rods in the right jugular vein.", "objection", "is gram-negative"),
+        ("An X-ray showed no object from the right internal jugular vein.", "objection", "it denies"),
+        ("Helicopters carried seventeen exotic violinists over mountains.", "remark", "telling words"),
+        ("An X-ray was ordered which confirmed the position up to the vena cava. " * 4, "remark", "words, and"),
     ],
 )
-def test_a_rewording_that_adds_something_is_refused(words: str, why: str) -> None:
+def test_rules_doubt_facts_and_only_remark_on_words(words: str, doubt: str, why: str) -> None:
     case = _case(WIRE)
-    assert why in wrong_rewording(case, _place(case, "An X-ray"), words)
+    doubts = rewording_doubts(case, _place(case, "An X-ray"), words.strip())
+    assert why in getattr(doubts, doubt)
+    assert not doubts.refused or doubts.told(3, words).endswith(f"is refused: {doubts.refused}.")
+
+
+def test_a_number_from_elsewhere_in_the_report_is_doubted_and_one_from_a_caption_is_not() -> None:
+    text = f"She was 71. {WIRE} Fig. 2 X-ray with an object of 40 cm."
+    start = text.index("Fig. 2 X-ray")
+    figures = (Figure(id="f", label="Fig. 2", caption=text[start + 7 :], start=start, end=len(text)),)
+    case = redact(Document(id="d", title="", text=text, figures=figures), (0, start))
+    new = "An X-ray showed an object of {} cm from the right internal jugular vein up to inferior vena cava."
+    assert rewording_doubts(case, _place(case, "An X-ray"), new.format(40)) == RewordingDoubts()
+    assert "71 is not in the sentence" in rewording_doubts(case, _place(case, "An X-ray"), new.format(71)).objection
+
+
+FUNGUS = (
+    "A man had fever for 2 months. Anti-interferon-gamma autoantibodies were found. Burkholderia cepacia and "
+    "Talaromyces marneffei are discussed below. B. cepacia was cultured from the lymph node. Culture of the skin "
+    "lesion yielded T. marneffei."
+)
+
+
+@pytest.mark.parametrize(
+    ("of", "words"),
+    [
+        ("B. cepacia was", "A non-fermenting gram-negative bacillus was cultured from the lymph node."),
+        ("B. cepacia was", "An aerobic gram-negative rod was cultured from the lymph node."),
+        ("Culture of", "Culture of the skin lesion yielded a dimorphic fungus."),
+        ("Culture of", "Culture of the skin lesion yielded a mold that grew as yeast at body temperature."),
+        ("Culture of", "Culture from the left side of the skin lesion yielded a fungus."),
+    ],
+)
+def test_what_an_organism_implies_is_not_doubted_wherever_the_report_names_it(of: str, words: str) -> None:
+    case = _case(FUNGUS)
+    doubts = rewording_doubts(case, _place(case, of), words)
+    assert (doubts.refused, doubts.objection) == ("", "")
+    assert "gram-positive" in rewording_doubts(case, _place(case, of), "Gram-positive cocci were cultured.").objection
+
+
+@pytest.mark.parametrize(
+    ("sentence", "lost"),
+    [
+        ("The strain was community-acquired by its resistance (5).", []),
+        ("It carried the gene [5, 6] in all of 3 samples.", ["3"]),
+        ("Mucicarmine stain (200×) showed encapsulated yeasts.", []),
+        ("Hematoxylin and eosin, original magnification ×400.", []),
+        ("Nodes were enlarged (Figs. 2 and 3).", []),
+        ("The film in Figure 2A, B showed 12 nodes.", ["12"]),
+        ("The white cell count was 5.2 × 10 9 /L and the mass 40 x 30 mm.", ["5.2", "10", "9", "40", "30"]),
+    ],
+)
+def test_marks_and_magnifications_are_no_lost_numbers(sentence: str, lost: list[str]) -> None:
+    assert lost_numbers(sentence, "It was seen.", "") == lost
 
 
 def test_reworded_pieces_are_part_of_the_text_and_lead_back_to_their_sentences() -> None:
@@ -165,16 +216,46 @@ def test_the_finding_stays_and_the_rewording_is_recorded(tmp_path: Path) -> None
     assert with_stem(item, document, more)["stem"] == item["stem"]
 
 
-def test_a_rewording_refused_twice_is_hidden(tmp_path: Path) -> None:
-    bad = "An X-ray showed thrombosis extending from the right internal jugular vein up to inferior vena cava."
+def test_a_doubted_rewording_is_shown_and_flagged_when_the_model_insists(tmp_path: Path) -> None:
+    new = "An X-ray showed thrombosis extending from the right internal jugular vein up to inferior vena cava."
 
     def replies(name: str, request: ChatRequest) -> object:
-        return CLEAN if name == "cut-check" else show(request, last="An X-ray", reword={"An X-ray": bad})
+        return CLEAN if name == "cut-check" else show(request, last="An X-ray", reword={"An X-ray": new})
 
     item, script = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
-    assert "thrombosis" in script.requests[1][1].messages[-1].content.partition("is refused")[2]
+    assert "thrombosis" in script.requests[1][1].messages[-1].content.partition("is doubted")[2]
+    assert item["stem"].endswith(new)
+    assert any("that the report does not have" in flag for flag in item["flags"])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_refused_rewording_is_listed_with_its_reason(tmp_path: Path, first: bool) -> None:
+    new = "An X-ray showed a 40 cm object extending from the right internal jugular vein up to inferior vena cava."
+    wanted = {**CLEAN, "reworded": [{"sentence": 3, "text": new, "why": "the object is the finding"}]}
+
+    def replies(name: str, request: ChatRequest) -> object:
+        if name == "cut-check":
+            return CLEAN if first else wanted
+        return show(request, last="An X-ray", reword={"An X-ray": new}) if first else show(request, last="hyperechoic")
+
+    item, script = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
     assert "X-ray" not in item["stem"]
-    assert any("its rewording was refused" in each["why"] for each in item["removed"])
+    assert any("the number 40 is not in the report" in flag for flag in item["flags"])
+    assert any("was refused: the number 40 is not in the report" in str(row[4]) for row in cuts_table([item]).rows)
+    if first:
+        assert "{!its rewording was refused: the number 40" in script.requests[2][1].messages[-1].content
+
+
+def test_a_refused_rewording_of_a_caption_is_listed_as_well(tmp_path: Path) -> None:
+    start = GAS.index("Fig. 1 CT axial")
+    figure = Figure(id="f1", label="Fig. 1", caption=GAS[start + 7 :], start=start, end=len(GAS))
+    new = "CT axial images on presentation demonstrate 35 mm of air within the esophageal mucosa."
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return CLEAN if name == "cut-check" else show(request, reword={"[caption] Fig. 1 CT axial": new})
+
+    item, _ = _run(tmp_path, GAS, "Ileus", replies, (figure,))
+    assert any("the number 35 is not in the report" in str(row[4]) for row in cuts_table([item]).rows)
 
 
 def test_a_rewording_that_loses_a_number_is_asked_for_again_and_flagged(tmp_path: Path) -> None:
@@ -224,7 +305,8 @@ def test_the_second_pass_may_not_name_the_answer_either(tmp_path: Path) -> None:
     item, script = _run(tmp_path, WIRE, WIRE_ANSWER, replies)
     assert "it names the answer" in script.requests[-1][1].messages[-1].content
     assert item["stem"].endswith("hyperechoic shadow.")
-    assert item["flags"] == [f"the case lacks a change that the model wants: {told}"]
+    (flag,) = item["flags"]
+    assert flag.startswith(f"the case lacks a change that the model wants: {told} (it names the answer")
 
 
 def test_a_reworded_sentence_is_not_put_back_in_parts(tmp_path: Path) -> None:
@@ -305,7 +387,8 @@ def test_what_the_name_of_an_organism_implies_may_be_shown_in_its_place(tmp_path
     assert item["diagnosis"] == "Community-acquired MRSA pneumonia"
     assert len(script.requests) == 2
     case = _case(MRSA)
-    assert "'rods'" in wrong_rewording(case, _place(case, "Sputum"), "Sputum culture grew gram-negative rods.")
+    wrong = "Sputum culture grew rods."
+    assert "'rods'" in rewording_doubts(case, _place(case, "Sputum"), wrong).objection
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,7 @@ BAD = {
     "no diagnosis": ({**GOOD, "diagnosis": "unknown"}, "the report comes to no diagnosis"),
     "said to be none": ({**GOOD, "kind": "no diagnosis"}, "the report comes to no diagnosis"),
     "about a method": ({**GOOD, "kind": "treatment or method", "diagnosis": ""}, "not a diagnostic case"),
+    "nothing to find": ({**GOOD, "kind": "known on arrival", "diagnosis": ""}, "not a diagnostic case"),
     "wrong language": (
         {**GOOD, "diagnosis": "die Krankheit des Patienten ist eine seltene Entzündung der Lunge und der Haut"},
         "the diagnosis is in another language than its source",

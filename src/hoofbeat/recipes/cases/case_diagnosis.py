@@ -124,6 +124,8 @@ FLAGGED = "flags"
 
 def flagged(item: RecipeItem, *objections: str) -> RecipeItem:
     """The item with these objections among its flags, each once."""
+    if not objections:
+        return item
     return item.put(**{FLAGGED: list(dict.fromkeys((*item.get(FLAGGED, ()), *objections)))})
 
 
@@ -134,7 +136,7 @@ def with_flags(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
     return {**told, **flags, **({"reworded": "\n\n".join(changed)} if changed else {})}
 
 
-_DIAGNOSTIC, _NOT_DIAGNOSTIC = "diagnosis", "treatment or method"
+_DIAGNOSTIC, _NOT_DIAGNOSTIC = "diagnosis", frozenset({"treatment or method", "known on arrival"})
 _INSISTED = frozenset(
     {
         "several diagnoses in place of one",
@@ -151,7 +153,8 @@ _QUOTE_SHOWN = 300
 def name_diagnosis(name: str, *, max_words: int, min_match: float, shared: float = MIN_SHARED) -> RecipeStep:
     """Ask for the final diagnosis: one disease, with words of the report or its title that state it.
 
-    A report about a treatment or a method is rejected as not a diagnostic case. Where a rule objects (the quote is not
+    A report about a treatment or a method, and one that leaves nothing to find out, is rejected as not a diagnostic
+    case. Where a rule objects (the quote is not
     in the report, does not name the disease, only suspects it or tells of an old one), the model is told and asked once
     more. If it insists, a sentence in which the report says that the diagnosis was made replaces the quote; without one
     the item goes on, flagged, as long as the report names the disease.
@@ -165,8 +168,9 @@ def name_diagnosis(name: str, *, max_words: int, min_match: float, shared: float
         document = context.document(item.documents[0])
         said, quote = plain_option(str(value["diagnosis"])), str(value["quote"])
         if value["kind"] != _DIAGNOSTIC:
-            known = value["kind"] == _NOT_DIAGNOSTIC
-            return ItemRejection(reason="not a diagnostic case" if known else "the report comes to no diagnosis")
+            if value["kind"] in _NOT_DIAGNOSTIC:
+                return ItemRejection(reason="not a diagnostic case", details=value["kind"])
+            return ItemRejection(reason="the report comes to no diagnosis")
         diagnosis = _begun_large(written_out(said, document))
         wrong = not_one_diagnosis(diagnosis, document, context, max_words=max_words)
         if wrong and wrong.reason not in _INSISTED:

@@ -27,7 +27,15 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, unfit
 from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES, flagged
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction
-from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, among, implied_words, organism_words, wrong_rewording
+from hoofbeat.recipes.cases.rewording import (
+    REFUSED,
+    REWORDED,
+    RewordingDoubts,
+    among,
+    implied_words,
+    organism_words,
+    rewording_doubts,
+)
 from hoofbeat.recipes.cases.shown_sentences import insisted, noted_rewordings
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.diagnosis_names import excludes, other_organism, same_as_answer
@@ -89,7 +97,7 @@ def cut_check(
         after, reworded, objections = _with_rewordings(
             after, value["reworded"], lambda words: _mentions(item, answer, words, before), str(item[answer])
         )
-        refused = [str(each["shown"]) for each in reworded if each["refused"]]
+        refused = [f"{each['shown']} ({each['refused']})" for each in reworded if each["refused"]]
         changes += reworded
         earlier = (item.get("cut_check") or {}).get("changes", [])
         done = put(item, after) if after != before else item
@@ -100,6 +108,7 @@ def cut_check(
             if leaks and entry not in named:
                 done = insisted(done, [leak.text for leak in leaks])
         missing = [str(each["words"]) for each in (*named, *(each for each in changes if each["end"] == 0))] + refused
+        done = flagged(done, *(flag for each in reworded for flag in each["flags"]))
         done = flagged(done, f"{NOT_MADE}: {'; '.join(missing)}") if missing else done
         return done, [*objections, *_told(mentions, changes)]
 
@@ -145,7 +154,7 @@ def _told(
 def marked(case: Redaction) -> list[str]:
     """The sentences of a case before the cuts, each on one line; the words that were cut are between {- and -}.
 
-    Words in the place of others are between {+ and +}.
+    Words in the place of others are between {+ and +}, the reason why a rewording was refused between {! and !}.
     """
     text = case.document.text
     lines = []
@@ -158,6 +167,7 @@ def marked(case: Redaction) -> list[str]:
                 before = " " if cut[:1].isspace() else ""
                 after = " " if cut[-1:].isspace() or behind.isalnum() else ""
                 new = f" {{+{hole.shown}+}}" if hole.shown and high == hole.end else ""
+                new += f" {{!{hole.why}!}}" if REFUSED in hole.why and high == hole.end else ""
                 pieces += [text[at:low], before, "{-", cut.strip(), "-}", new, after]
                 at = high
         lines.append(" ".join("".join((*pieces, text[at:end])).split()))
@@ -165,7 +175,7 @@ def marked(case: Redaction) -> list[str]:
 
 
 def cuts_table(items: Sequence[RecipeItem]) -> TableFile:
-    """What was hidden, trimmed, reworded and put back in every item: place in the source, reason, words, new words."""
+    """What was hidden, trimmed, reworded, put back and refused in every item: place, reason, words, new words."""
     rows = []
     for item in items:
         cuts = [
@@ -177,6 +187,11 @@ def cuts_table(items: Sequence[RecipeItem]) -> TableFile:
             (each["what"], each["start"], each["end"], each["why"], each["words"], "")
             for each in checked
             if each["what"] == "put back"
+        ]
+        back += [
+            ("refused", each["start"], each["end"], f"{REFUSED}: {each['refused']}", each["words"], "")
+            for each in checked
+            if each.get("refused") and each["what"] == "nothing"
         ]
         rows += [(item.id, *row) for row in sorted((*cuts, *back), key=lambda row: row[1:3])]
     return TableFile(("item", "what", "start", "end", "why", "words", "shown"), rows)
@@ -213,7 +228,7 @@ def _covers(case: Redaction, start: int, end: int) -> bool:
 def _with_rewordings(
     case: Redaction, wanted: Sequence[dict[str, Any]], mentions: Callable[[str], Sequence[Leak]], answer: str
 ) -> tuple[Redaction, list[dict[str, Any]], list[tuple[str, str]]]:
-    """The case with the rewordings a model wants, what they changed, and what to tell it of those that are refused.
+    """The case with the rewordings a model wants, what they changed, and what to tell it of those that rules doubt.
 
     A rewording that it finds wrong is hidden where its new words are refused.
     """
@@ -229,19 +244,19 @@ def _with_rewordings(
         was = [hole for hole in case.removed if hole.shown and hole.start < end and start < hole.end]
         if was:
             start, end = was[0].start, was[0].end
-        leaks = [leak.text for leak in mentions(words) if names_in_full(leak, answer)]
-        wrong = f"it names the answer, {leaks[0]!r}" if leaks else wrong_rewording(case, (start, end), words)
-        if wrong:
-            say = f"The rewording of sentence {number}, {words!r}, is refused: {wrong}."
+        full = [leak.text for leak in mentions(words) if names_in_full(leak, answer)]
+        doubts = rewording_doubts(case, (start, end), words, full) if words else RewordingDoubts()
+        if say := doubts.told(number, words):
             objections.append(("a rewording adds to its sentence", say))
-        if wrong or not words:
-            hole = RedactedSpan(start, end, f"{why}; {REFUSED}: {wrong}" if wrong else why)
+        if (wrong := doubts.refused) or not words:
+            hole = RedactedSpan(start, end, f"{why}; {REFUSED}: {wrong}: {words!r}" if wrong else why)
             changed = case.without(hole) if was or not wrong else case
         else:
             changed = case.reworded(start, end, words, why or REWORDED)
         what = "nothing" if changed == case else "taken out" if wrong or not words else "reworded"
         place = {"start": start, "end": end, "words": text[start:end]}
-        changes.append({"what": what, **place, "shown": words, "why": why, "refused": wrong})
+        flags = [] if wrong else doubts.flags(words)
+        changes.append({"what": what, **place, "shown": words, "why": why, "refused": wrong, "flags": flags})
         case = changed
     return case, changes, objections
 

@@ -3,17 +3,18 @@
 The model sees the case sentence by sentence, with the answer, and gives the last sentence that is shown, sentences to
 hide, words to cut out of a sentence, and sentences to reword: those that hold a finding together with the answer's
 name, and those that would read badly. Captions of figures are among the sentences and are shown only if reworded.
-Everything hidden, trimmed or reworded is listed with its place and the reason. Rules object to a rewording that adds
-something (`rewording`), to what still names the answer, to a case that ends in a stub, to fragments and to too little
-text; the model is told and asked once more. A rewording refused twice is hidden. If the answer's full name is left, the
-rules take it out, and that is listed as well. Whatever else the model insists on stays, flagged. The words are data
+Everything hidden, trimmed or reworded is listed with its place and the reason. Rules object to a rewording with facts
+that the report lacks (`rewording`), to what still names the answer, to a case that ends in a stub, to fragments and to
+too little text; the model is told and asked once more. A rewording with a number that the report lacks or with the
+answer's full name is refused: its sentence is hidden, with the reason. If the answer's full name is left, the rules
+take it out, and that is listed as well. Whatever else the model insists on stays, flagged. The words are data
 (`stubs.toml`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -31,7 +32,7 @@ from hoofbeat.recipes.cases.redaction import (
     remove_mentions,
 )
 from hoofbeat.recipes.cases.residue import CALL_OUT, TABLE, call_outs, is_table, residue, without_call_outs
-from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, lost_numbers, wrong_rewording
+from hoofbeat.recipes.cases.rewording import REFUSED, REWORDED, RewordingDoubts, lost_numbers, rewording_doubts
 from hoofbeat.recipes.cases.stems import (
     captions,
     several_patients,
@@ -61,7 +62,7 @@ _WHY = {
 }
 _BY_RULE = "names the diagnosis (rule)"
 _BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
-_CAPTION, _LOST = "[caption] ", "a rewording loses a number"
+_CAPTION, _LOST, _ADDS = "[caption] ", "a rewording loses a number", "a rewording adds to its sentence"
 _RESIDUE = "residue of the printed report is shown"
 _NUMBER = re.compile(r"\d+")
 _MIN_LEFT = 4
@@ -145,19 +146,22 @@ def choose_shown(
     def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
         sentences = _numbered(item, context, images=images)[2]
         named = NamedDiagnosis(item["diagnosis"], item["synonyms"], context.document(item.documents[0]), context)
-        chosen = _Choice(shown(item, context), sentences, value, item["diagnosis"], min_match)
-        leaks = [leak for leak in named.leaks(chosen.case.text) if negated or leak.kind != "negated"]
+
+        def leaks_in(text: str) -> list[Leak]:
+            return [leak for leak in named.leaks(text) if negated or leak.kind != "negated"]
+
+        chosen = _Choice(shown(item, context), sentences, value, item["diagnosis"], min_match, leaks_in)
+        leaks = leaks_in(chosen.case.text)
         left = _residue(chosen.case, _seen(chosen.case, context, images=images))
         objections = [*chosen.objections, *_objections(chosen.case, leaks, min_words), *_told_residue(left)]
         if not objections:
-            return _first(with_shown(item, chosen.case), name)
+            return _first(flagged(with_shown(item, chosen.case), *chosen.flags), name)
         reason, _ = objections[0]
         said = " ".join(say for _, say in objections)
         otherwise = _by_rule(item, chosen.case, named, leaks, min_words, negated=negated)
         if isinstance(otherwise, RecipeItem):
-            doubts = [say for why, say in chosen.objections if why == _LOST]
-            doubts += [f"{_RESIDUE}: {'; '.join(left)}"] if left else []
-            otherwise = _first(flagged(otherwise, *doubts) if doubts else otherwise, name)
+            doubts = [*chosen.flags, *([f"{_RESIDUE}: {'; '.join(left)}"] if left else [])]
+            otherwise = _first(flagged(otherwise, *doubts), name)
         return AskAgain(reason=reason, details=said[:1000], say=said, otherwise=otherwise)
 
     return ask(name, PROMPT, values=values, read=read)
@@ -274,7 +278,7 @@ def drop_call_outs(name: str, *, images: bool = False) -> RecipeStep:
 
 
 class _Choice:
-    """What a model's answer makes of a case, and what is wrong with the answer itself."""
+    """What a model's answer makes of a case, what is wrong with it, and what is flagged if the model insists."""
 
     def __init__(
         self,
@@ -283,15 +287,18 @@ class _Choice:
         value: dict[str, Any],
         diagnosis: str,
         min_match: float,
+        leaks_in: Callable[[str], Sequence[Leak]],
     ) -> None:
         self.objections: list[tuple[str, str]] = []
+        self.flags: list[str] = []
         self._diagnosis = diagnosis
+        self._leaks_in = leaks_in
         self._places = places
         last = min(int(value["last"]), len(places))
         reworded, refused = self._reworded(case, value["reworded"], last)
         hide = [(places[each["number"] - 1], _WHY[each["why"]]) for each in self._known(value["hide"])]
-        holes = [RedactedSpan(a, b, why) for (a, b), why in (*hide, *refused) if (a, b) not in reworded]
-        gone = {(hole.start, hole.end) for hole in holes} | reworded.keys()
+        holes = [RedactedSpan(a, b, why) for (a, b), why in hide if (a, b) not in reworded]
+        gone = {(hole.start, hole.end) for hole in holes} | reworded.keys() | refused.keys()
         for each in self._known(value["trim"]):
             place = places[each["number"] - 1]
             if each["number"] <= last and place not in gone and not _left_out(case, place):
@@ -303,30 +310,51 @@ class _Choice:
         case = case.without(*holes, RedactedSpan(over, case.end, why))
         for place, words in reworded.items():
             case = case.reworded(*place, words, REWORDED)
+        for place, why in refused.items():
+            case = case.reworded(*place, "", why)  # without words: hidden, with this reason
         self.case = drop_empty_headings(case)
 
     def _reworded(
         self, case: Redaction, given: Sequence[dict[str, Any]], last: int
-    ) -> tuple[dict[tuple[int, int], str], list[tuple[tuple[int, int], str]]]:
+    ) -> tuple[dict[tuple[int, int], str], dict[tuple[int, int], str]]:
         """The sentences to reword with their new words, and those whose rewording is refused, with the reason."""
         taken: dict[tuple[int, int], str] = {}
-        refused: list[tuple[tuple[int, int], str]] = []
+        refused: dict[tuple[int, int], str] = {}
         for each in self._known([{**entry, "number": entry["sentence"]} for entry in given]):
-            place, words = self._places[each["number"] - 1], " ".join(str(each["text"]).split())
-            as_it_was = words == " ".join(case.document.text[slice(*place)].split())
-            if each["number"] > last or (as_it_was and not _left_out(case, place)):
+            number, words = each["number"], " ".join(str(each["text"]).split())
+            place = self._places[number - 1]
+            source = case.document.text[slice(*place)]
+            if words == " ".join(source.split()) and number <= last and not _left_out(case, place):
                 continue
-            wrong = "it is not a whole sentence" if _is_fragment(words) else wrong_rewording(case, place, words)
-            if wrong:
-                say = f"The rewording of sentence {each['number']}, {words[:_SHOWN]!r}, is refused: {wrong}."
-                self.objections.append(("a rewording adds to its sentence", say))
-                refused.append((place, f"{_WHY['diagnosis']}; {REFUSED}: {wrong}"))
+            doubts = self._doubts(case, place, words)
+            if doubts.refused:
+                refused[place] = f"{REFUSED}: {doubts.refused}: {words[:_SHOWN]!r}"
+                self._object(_ADDS, doubts.told(number, words))
                 continue
             taken[place] = words
-            if lost := lost_numbers(case.document.text[slice(*place)], words, self._diagnosis):
-                say = f"The rewording of sentence {each['number']} lacks the number {lost[0]} of its sentence."
-                self.objections.append((_LOST, say))
+            self.flags += doubts.flags(words)
+            if say := doubts.told(number, words):
+                self.objections.append((_ADDS, say))
+            if number > last:
+                self._object(_ADDS, f"Sentence {number} is reworded although it follows `last`, {last}.")
+            if lost := lost_numbers(source, words, self._diagnosis):
+                self._object(_LOST, f"The rewording of sentence {number} lacks the number {lost[0]} of its sentence.")
         return taken, refused
+
+    def _doubts(self, case: Redaction, place: tuple[int, int], words: str) -> RewordingDoubts:
+        """What rules have against a rewording; without words there is nothing to show."""
+        if not words:
+            return RewordingDoubts(refused="it has no words; hide the sentence instead")
+        full = [leak.text for leak in self._leaks_in(words) if names_in_full(leak, self._diagnosis)]
+        doubts = rewording_doubts(case, place, words, full)
+        if _is_fragment(words) and not doubts.refused:
+            return RewordingDoubts(objection=doubts.objection or "it is not a whole sentence", remark=doubts.remark)
+        return doubts
+
+    def _object(self, reason: str, say: str) -> None:
+        """Tell the model, and a reviewer if it insists."""
+        self.objections.append((reason, say))
+        self.flags.append(say)
 
     def _trimmed(self, case: Redaction, each: dict[str, Any], min_match: float) -> list[RedactedSpan]:
         """The words to cut out of a sentence; an objection where they are not in it, or leave a fragment."""
@@ -334,13 +362,13 @@ class _Choice:
         found = find_quote(case.document, each["words"], min_score=min_match, within=(start, end))
         if found is None:
             say = f"The words to cut {each['words']!r} are not in sentence {each['number']} letter by letter."
-            self.objections.append(("words to cut are not in the case", say))
+            self._object("words to cut are not in the case", say)
             return []
         cuts = [RedactedSpan(span.start, span.end, _WHY["diagnosis"]) for span in found.spans]
         left = case.without(*cuts, RedactedSpan(case.start, start, ""), RedactedSpan(end, case.end, "")).text
         if _is_fragment(left):
             say = f"Sentence {each['number']} would read {left[:_SHOWN]!r}, which is no whole sentence: reword it."
-            self.objections.append(("a sentence is left as a fragment", say))
+            self._object("a sentence is left as a fragment", say)
         return cuts
 
     def _known(self, given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -348,7 +376,7 @@ class _Choice:
         wrong = [each["number"] for each in given if each["number"] > len(self._places)]
         if wrong:
             say = f"There is no sentence {wrong[0]}; the case has {len(self._places)}."
-            self.objections.append(("a sentence to hide is not in the case", say))
+            self._object("a sentence to hide is not in the case", say)
         return [each for each in given if each["number"] <= len(self._places)]
 
 
