@@ -186,8 +186,9 @@ def test_every_verb_is_documented() -> None:
 
 def test_the_models_page_s_configuration_is_read(tmp_path: Path) -> None:
     blocks = _BLOCK.findall((ROOT / "docs" / "models.md").read_text())
-    text = "\n".join(block for kind, block in blocks if kind == "toml")
-    (tmp_path / "hoofbeat.toml").write_text(text, encoding="utf-8")
+    parts = [block for kind, block in blocks if kind == "toml"]
+    parts.sort(key=lambda part: part.lstrip().startswith("["))  # keys of the file are above its tables
+    (tmp_path / "hoofbeat.toml").write_text("\n".join(parts), encoding="utf-8")
     assert load_config(tmp_path / "hoofbeat.toml").models["judge"].price_out == 10.0
 
 

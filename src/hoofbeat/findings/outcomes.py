@@ -23,6 +23,12 @@ from hoofbeat.records import Answer, Judgment, Question
 HUMAN = "human:"
 """How the name of a judge begins who is a person."""
 
+EXAM = "exam"
+"""The stage of an answer's trace that an exam leaves; the form of every exam."""
+
+INSIDE, OUTSIDE = "inside", "outside"
+"""Whether an exam's question is of the person's specialty, as its trace says."""
+
 AnswerKey = tuple[str, str, str, int]
 """Question, model, condition and sample: what identifies an answer."""
 

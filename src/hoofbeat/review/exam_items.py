@@ -18,13 +18,14 @@ from hoofbeat.answering.conditions import FREE, option_trouble, parse_condition,
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
+from hoofbeat.findings.outcomes import EXAM, INSIDE, OUTSIDE
 from hoofbeat.records import Question
 from hoofbeat.review.review_records import Assignment, ItemMaterial, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store.files import slug
 from hoofbeat.store.tables import content_sha256
 
-FORM = "exam"
+FORM = EXAM
 """The form of every exam."""
 
 Clock = Callable[[], float]
@@ -97,7 +98,7 @@ def person_seed(rules: ExamRules, study: str, person: str) -> int:
     return int.from_bytes(digest, "big")
 
 
-INSIDE, OUTSIDE, UNKNOWN = "inside", "outside", "plan"
+UNKNOWN = "plan"
 """Why a question is assigned: it is of the person's specialty, it is not, or the person has named none."""
 
 

@@ -18,7 +18,7 @@ from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.outcomes import HUMAN, Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.records import Answer, Failure, Question, TraceStep
-from hoofbeat.review.exam_items import FORM, INSIDE, OUTSIDE, protocol_of, question_of, rules_of
+from hoofbeat.review.exam_items import FORM, protocol_of, question_of, rules_of
 from hoofbeat.review.exam_sitting import ExamAnswer, ExamQuestion, ExamSitting, load_sitting
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore

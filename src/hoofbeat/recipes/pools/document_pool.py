@@ -38,7 +38,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED, PartReply, RecipeStep, ask_each, whole
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval.line import parse, stages
-from hoofbeat.retrieval.rankings.set_statistics import OVERLAP_HEADER, overlap_rows, word_shares
 
 if TYPE_CHECKING:
     from hoofbeat.retrieval.retriever import Retriever
@@ -404,6 +403,8 @@ def _judged(item: RecipeItem, searched: set[str], shelf: PieceCollection, contex
 
 def _compare(context: RecipeContext, shelf: PieceCollection, folders: Sequence[str], by: str) -> None:
     """The weighted Jaccard overlap of what is on the shelf with other corpora, and of those with each other."""
+    from hoofbeat.retrieval.rankings.set_statistics import OVERLAP_HEADER, overlap_rows, word_shares
+
     others: dict[str, Corpus] = {}
     for folder in folders:
         name = Path(folder).name

@@ -12,17 +12,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from hoofbeat.benchmarks import Benchmark, corpus_beside
-from hoofbeat.corpus.stats import NO_TOKENIZER, Tokenizer
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
-from hoofbeat.retrieval.index.chunking import Spans
-from hoofbeat.retrieval.rankings.test_collection import TestCollection, open_collection
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_tsv
+
+if TYPE_CHECKING:  # reports read these tables and need none of what counts them
+    from hoofbeat.corpus.stats import Tokenizer
+    from hoofbeat.retrieval.index.chunking import Spans
+    from hoofbeat.retrieval.rankings.test_collection import TestCollection
 
 KIND = "set-stats"
 """The kind of folder that holds the statistics of test collections."""
@@ -58,6 +60,9 @@ class SetStatistics(Struct, frozen=True, kw_only=True):
 
 def open_set(target: Path, *, corpus: Path | None = None, edition: str = "") -> TestCollection:
     """A test collection, or a benchmark whose documents are not there, of which the questions alone are counted."""
+    from hoofbeat.benchmarks import Benchmark, corpus_beside
+    from hoofbeat.retrieval.rankings.test_collection import TestCollection, open_collection
+
     is_artefact = (target / "manifest.json").is_file()
     whole = open_artefact(target, ("benchmark",)) if is_artefact else None
     if whole is None or corpus is not None or corpus_beside(whole) is not None:
@@ -78,6 +83,8 @@ def set_statistics(
     sets: Sequence[TestCollection], *, tokenizer: Tokenizer | None = None, progress: Progress = SILENT
 ) -> SetStatistics:
     """Count every set, and compare every two."""
+    from hoofbeat.corpus.stats import NO_TOKENIZER
+
     rows: list[SetRow] = []
     shares: dict[str, dict[str, float]] = {}
     with progress.task("counting sets", len(sets)) as task:

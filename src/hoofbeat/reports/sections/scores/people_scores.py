@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hoofbeat.findings.accuracy import EXPERTS, Accuracy, accuracies, differences, leaderboard, pooled_people
 from hoofbeat.findings.breakdown import group_differences
-from hoofbeat.findings.outcomes import HUMAN, Outcome, SystemKey
+from hoofbeat.findings.outcomes import EXAM, HUMAN, INSIDE, OUTSIDE, Outcome, SystemKey
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.scores.accuracy_table import (
@@ -25,7 +25,6 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, is_closed
 from hoofbeat.reports.tables import Cell, Table, columns_of, triple, written
-from hoofbeat.review.exam_items import FORM, INSIDE, OUTSIDE
 
 
 class _Experts(Struct, frozen=True, kw_only=True):
@@ -77,7 +76,7 @@ def _experts(group: OutcomeSet, condition: str) -> list[_Experts]:
     for answer in group.each_answer():
         if answer.model.startswith(HUMAN) and answer.condition == condition:
             for step in answer.trace:
-                if step.stage == FORM and (why := step.text.rpartition(", ")[2]) in where:
+                if step.stage == EXAM and (why := step.text.rpartition(", ")[2]) in where:
                     where[why].add((answer.model, answer.question))
     chosen = {EXPERTS: None, **{f"{EXPERTS}, {why} their specialty": only for why, only in where.items() if only}}
     found = []
