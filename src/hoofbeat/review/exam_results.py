@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hoofbeat.answering.run_folder import KIND, Run
 from hoofbeat.errors import InputError
 from hoofbeat.findings.accuracy import Accuracy, accuracies
-from hoofbeat.findings.outcomes import HUMAN, Outcome, choice_outcomes, scored_outcomes
+from hoofbeat.findings.outcomes import HUMAN, INSIDE, OUTSIDE, Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.records import Answer, Failure, Question, TraceStep
 from hoofbeat.review.exam_items import FORM, protocol_of, question_of, rules_of

@@ -403,7 +403,11 @@ def _judged(item: RecipeItem, searched: set[str], shelf: PieceCollection, contex
 
 def _compare(context: RecipeContext, shelf: PieceCollection, folders: Sequence[str], by: str) -> None:
     """The weighted Jaccard overlap of what is on the shelf with other corpora, and of those with each other."""
-    from hoofbeat.retrieval.rankings.set_statistics import OVERLAP_HEADER, overlap_rows, word_shares
+    from hoofbeat.retrieval.rankings.set_statistics import (  # noqa: PLC0415
+        OVERLAP_HEADER,
+        overlap_rows,
+        word_shares,
+    )
 
     others: dict[str, Corpus] = {}
     for folder in folders:

@@ -60,8 +60,8 @@ class SetStatistics(Struct, frozen=True, kw_only=True):
 
 def open_set(target: Path, *, corpus: Path | None = None, edition: str = "") -> TestCollection:
     """A test collection, or a benchmark whose documents are not there, of which the questions alone are counted."""
-    from hoofbeat.benchmarks import Benchmark, corpus_beside
-    from hoofbeat.retrieval.rankings.test_collection import TestCollection, open_collection
+    from hoofbeat.benchmarks import Benchmark, corpus_beside  # noqa: PLC0415
+    from hoofbeat.retrieval.rankings.test_collection import TestCollection, open_collection  # noqa: PLC0415
 
     is_artefact = (target / "manifest.json").is_file()
     whole = open_artefact(target, ("benchmark",)) if is_artefact else None
@@ -83,7 +83,7 @@ def set_statistics(
     sets: Sequence[TestCollection], *, tokenizer: Tokenizer | None = None, progress: Progress = SILENT
 ) -> SetStatistics:
     """Count every set, and compare every two."""
-    from hoofbeat.corpus.stats import NO_TOKENIZER
+    from hoofbeat.corpus.stats import NO_TOKENIZER  # noqa: PLC0415
 
     rows: list[SetRow] = []
     shares: dict[str, dict[str, float]] = {}
