@@ -13,7 +13,7 @@ from hoofbeat.answering.condition_material import shorten
 from hoofbeat.answering.conditions import ordered_options
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.errors import HoofbeatError, UsageError
-from hoofbeat.findings.outcomes import choice_outcomes
+from hoofbeat.findings.outcomes import INSIDE, OUTSIDE, choice_outcomes
 from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exam_items import (
