@@ -17,8 +17,6 @@ from hoofbeat.findings.outcomes import INSIDE, OUTSIDE, choice_outcomes
 from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exam_items import (
-    INSIDE,
-    OUTSIDE,
     ExamRules,
     assign_exam,
     exam_assignments,
