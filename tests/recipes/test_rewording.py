@@ -145,7 +145,7 @@ def test_what_an_organism_implies_is_not_doubted_wherever_the_report_names_it(of
     [
         ("The strain was community-acquired by its resistance (5).", []),
         ("It carried the gene [5, 6] in all of 3 samples.", ["3"]),
-        ("Mucicarmine stain (200×) showed encapsulated yeasts.", []),
+        ("Mucicarmine stain showed the capsule of yeasts (mucicarmine, 200×; scale bar = 50 µ).", []),
         ("Hematoxylin and eosin, original magnification ×400.", []),
         ("Nodes were enlarged (Figs. 2 and 3).", []),
         ("The film in Figure 2A, B showed 12 nodes.", ["12"]),
@@ -337,6 +337,22 @@ def test_a_caption_is_offered_and_shown_only_when_reworded(tmp_path: Path) -> No
     assert item["stem"].endswith(f"Lactate was 1.1 mmol/L. {new}")
     plain, _ = _run(tmp_path / "b", GAS, "Ileus", lambda n, r: CLEAN if n == "cut-check" else show(r), (figure,))
     assert "circumferential" not in plain["stem"]
+
+
+def test_a_caption_that_names_the_answer_may_be_reworded_as_well(tmp_path: Path) -> None:
+    text = (
+        f"{WIRE.partition(' The missed')[0]} Fig. 2 X-ray with the missed guidewire as a bright line in the vena cava."
+    )
+    start = text.index("Fig. 2 X-ray")
+    figure = Figure(id="f", label="Fig. 2", caption=text[start + 7 :], start=start, end=len(text))
+    new = "The X-ray had a bright line in the vena cava."
+
+    def replies(name: str, request: ChatRequest) -> object:
+        told = {"An X-ray": NEW, "[caption] Fig. 2": new}
+        return CLEAN if name == "cut-check" else show(request, reword=told)
+
+    item, _ = _run(tmp_path, text, WIRE_ANSWER, replies, (figure,))
+    assert item["stem"].endswith(f"{NEW} {new}")
 
 
 NEC = (

@@ -173,7 +173,7 @@ def _numbered(item: RecipeItem, context: RecipeContext, *, images: bool) -> tupl
     document = case.document
     named = NamedDiagnosis(item["diagnosis"], item["synonyms"], document, context)
     told = [place for piece in case.pieces() for place in sentence_spans(document.text, *piece)]
-    offered = [place for place in _caption_sentences(case) if not named.leaks(document.text[slice(*place)])]
+    offered = _caption_sentences(case)
     places = sorted(place for place in (*told, *offered) if any(map(str.isalnum, document.text[slice(*place)])))
     notes = _notes(document, places, named, offered, _seen(case, context, images=images))
     lines = "\n".join(
