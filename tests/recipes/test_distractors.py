@@ -235,3 +235,23 @@ def test_candidates_are_other_diseases_near_to_the_diagnosis() -> None:
     assert elsewhere.isdisjoint(near("Cardiac sarcoidosis"))
     assert "Pemphigus vulgaris" in near("Paraneoplastic pemphigus")
     assert near("Qwertyosis") == []
+
+
+def test_what_the_case_names_comes_last_among_the_candidates() -> None:
+    icd = load_vocabulary("icd10cm")
+    case = "A 50-year-old man with hyperlipidemia had a cardiac arrest."
+    report = f"{case} We thought of sarcoidosis. Hyperlipidemia and cardiac arrest are common."
+    found = [
+        each.text
+        for each in find_candidates("Mucormycosis", Patient("male", 50), icd, count=100, report=report, case=case)
+    ]
+    assert set(found[-2:]) == {"Hyperlipidemia", "Cardiac arrest"}
+    assert found[0] == "Sarcoidosis"
+
+
+def test_numbers_and_names_of_all_kinds_of_diseases_find_no_candidates() -> None:
+    icd = load_vocabulary("icd10cm")
+    report = "An infectious disease and a malignant neoplasm were excluded."
+    found = find_candidates("COVID-19", Patient("male", 50), icd, count=100, report=report)
+    assert not [each.text for each in found if "body surface" in each.text]
+    assert {"Infectious disease", "Malignant (primary) neoplasm"}.isdisjoint(each.text for each in found)

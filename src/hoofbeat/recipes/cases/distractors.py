@@ -253,19 +253,24 @@ def find_candidates(
     count: int,
     synonyms: Sequence[str] = (),
     report: str = "",
+    case: str = "",
     guards: Sequence[Vocabulary] = (),
     leave_out: Sequence[str] = (),
 ) -> list[Candidate]:
     """Diseases of ICD-10-CM that lie near to a diagnosis and exclude it and each other.
 
-    Diseases that the report itself names, neighbours in the tree and descriptions that share words take turns.
+    Diseases that the report itself names, neighbours in the tree and descriptions that share words take turns. What the
+    case shown to the examinee names is put last: it is mostly a finding or an illness that the patient has (30 of 46
+    such candidates in a trial on 15 real reports, and 19 of 171 of the others).
     """
     own = _own_codes([diagnosis, *synonyms], vocabulary)
     above = {_plain(term.name) for code in own for term in _ancestors(code, vocabulary)}
     kept: list[Candidate] = []
     seen: set[str] = set()
     near = (_neighbours(own, vocabulary), _alike(diagnosis, vocabulary))
-    for term in _in_turns(_mentioned(report, vocabulary), *near):
+    shown = {match.code for match in vocabulary.find_phrases(case)}
+    turns = _in_turns(_mentioned(report, vocabulary), *near)
+    for term in sorted(turns, key=lambda term: term.code in shown):
         text = plain_description(term.name)
         if not text or text.casefold() in seen or term.code.startswith((_SYMPTOMS, *leave_out)) or "-" in term.code:
             continue
@@ -285,8 +290,11 @@ def find_candidates(
 
 
 def _alike(diagnosis: str, vocabulary: Vocabulary) -> list[Term]:
-    """Terms that share a word of the disease itself, not only of its place, grade or cause ("line", "grade IV")."""
-    words = content_forms(main_part(diagnosis))
+    """Terms that share a word of the disease itself, not only of its place, grade or cause ("line", "grade IV").
+
+    The number of COVID-19 is not such a word: it found burns of 10-19% of the body surface.
+    """
+    words = [word for word in content_forms(main_part(diagnosis)) if not word.isdecimal()]
     heads = {word for word in words if worth(word) in {"disease", "special", "class"}} | set(words[-1:])
     found = vocabulary.search(diagnosis, _SEARCHED)
     return [term for term in found if not heads.isdisjoint(content_forms(term.name))]
@@ -361,13 +369,15 @@ def candidate_step(
     """Give every item its `candidates` for distractors: at most `count`, the nearest first."""
 
     def judge(item: RecipeItem, context: RecipeContext) -> RecipeItem:
+        case = str(item["stem"])
         found = find_candidates(
             str(item[answer]),
-            patient_of(str(item["stem"])),
+            patient_of(case),
             context.vocabulary("icd10cm"),
             count=count,
             synonyms=tuple(map(str, item.get(synonyms) or ())),
             report=context.document(item.documents[0]).text if item.documents else "",
+            case=case,
             guards=[context.vocabulary(each) for each in guards],
             leave_out=leave_out,
         )

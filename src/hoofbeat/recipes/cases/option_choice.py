@@ -1,17 +1,20 @@
 """Wrong options of a question: a model chooses them from candidates, and rules look at its choice.
 
 The model sees the case, the right answer and numbered candidates, and gives the best in a clinician's words, in the
-style of the right answer. Rules object to an option that means the right answer or another option, to a wording that
-means another disease than its candidate, to coding words, and to a disease that no vocabulary knows. Where too few are
-left, or a wording is wrong, the model is told and asked once more, with further candidates. What it insists on stays,
-flagged, unless it means the right answer or another option. An overloaded right answer may be given a shorter wording.
-Every change of wording and everything that was left out is recorded.
+style of the right answer, or options of its own. Rules object to an option that means the right answer or another
+option, and to coding words. Where too few are left, or a rule objects, the model is told and asked once more, with
+further candidates. An option that shares only a wider name with the right answer stays, flagged, if the model insists;
+one that means the right answer or another option does not. A wording that may be another disease than its candidate,
+and an option that no vocabulary knows, are flagged for reviewers and never sent back: no vocabulary has names as
+detailed as "Splenic rupture caused by cardiopulmonary resuscitation". An overloaded right answer may be given a shorter
+wording. Every change of wording and everything that was left out is recorded.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -23,8 +26,9 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, same, unfit
 from hoofbeat.recipes.cases.case_diagnosis import flagged
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.guards.diagnosis_names import same_as_answer
+from hoofbeat.recipes.guards.diagnosis_names import names_organism, only_by_wider_name, same_as_answer
 from hoofbeat.recipes.guards.leak_patterns import main_part, words_of
+from hoofbeat.recipes.guards.leak_words import worth
 from hoofbeat.recipes.guards.text_checks import sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask
@@ -37,6 +41,12 @@ OWN = "the model's own"
 _JARGON = re.compile(
     r"\b(?:unspecified|sequelae?|encounter|elsewhere classified|otherwise specified|NOS|NEC)\b|^other\b", re.IGNORECASE
 )
+_TAIL = re.compile(
+    r",|\b(?:caused|due|secondary|related|attributed|associated|complicated|after|following|during|with|without|into|from"
+    r"|in|of)\b",
+    re.IGNORECASE,
+)
+_WIDER = "it shares a wider name with the right answer"
 _LIKE = 0.5  # of the words, for a wording of a candidate
 _NEAR = 5
 
@@ -80,11 +90,9 @@ def choose_options(
         objections = [*filter(None, [wrong]), *choice.objections]
         if not objections and len(choice.chosen) >= minimum:
             return put(choice.recorded(item), choice.chosen[:maximum], context)
-        insisted = _Choice(item, pool, loaded, max_words, insisted=True)
-        insisted.read(value)
-        otherwise = _finished(insisted, item, context)
+        otherwise = _finished(choice, item, context)
         if len(choice.chosen) >= minimum:
-            return AskAgain(reason="an option's wording is wrong", say=" ".join(objections), otherwise=otherwise)
+            return AskAgain(reason="a rule objects to an option", say=" ".join(objections), otherwise=otherwise)
         say = " ".join((_few(len(choice.chosen), minimum), *objections, _more(pool, shown)))
         return AskAgain(reason=TOO_FEW, say=say, otherwise=otherwise)
 
@@ -135,7 +143,7 @@ def _few(count: int, minimum: int) -> str:
 def _more(pool: Sequence[Candidate], shown: int) -> str:
     further = _listed(pool[shown:], shown + 1)
     more = f"Further candidates:\n{further}\n" if further else ""
-    return f"{more}You may also name diseases of your own, as candidate 0, that fit the case better."
+    return f"{more}You may also write options of your own, as candidate 0, that fit the case better."
 
 
 class _Choice:
@@ -147,13 +155,10 @@ class _Choice:
         pool: Sequence[Candidate],
         vocabularies: Sequence[Vocabulary],
         max_words: int,
-        *,
-        insisted: bool = False,
     ) -> None:
         self.chosen: list[Candidate] = []
         self.objections: list[str] = []
         self._answer, self._synonyms = str(item["diagnosis"]), tuple(map(str, item.get("synonyms", ())))
-        self._insisted = insisted
         self._flags: list[str] = []
         self._source = str(item["stem"])
         self._pool = pool
@@ -183,23 +188,25 @@ class _Choice:
             return
         candidate = self._pool[number - 1] if number else Candidate(text=wording, origin=OWN)
         text = wording or candidate.text
-        if number and (why := self._not_its_wording(text, candidate)):
-            self.objections.append(f"The wording {text!r} for candidate {number}, {candidate.text!r}: {why}.")
-            if self._insisted and not _JARGON.search(text):
-                self._flags.append(f"the option {text!r} for {candidate.text!r}: {why}")
-            else:
-                text = candidate.text
-        if not number and not self._known(text):
-            why = "no vocabulary knows it by this name"
-            self.objections.append(f"The option {text!r}: {why}.")
-            self._flags.append(f"the option {text!r}: {why}")
+        if number and _JARGON.search(text):
+            self.objections.append(f"The option {text!r} has coding words: {candidate.text!r} is taken in its place.")
+            text = candidate.text
         if why := self._not_an_option(text):
             self._dropped.append({"text": text, "origin": candidate.origin, "why": why})
             self.objections.append(f"The option {text!r} is left out: {why}.")
             return
+        code = candidate.code
+        if number and not self._is_wording(text, candidate):
+            self._flags.append(f"the option {text!r} for {candidate.text!r}: it may be another disease")
+            code = ""
+        if not number and not self._known(text):
+            self._flags.append(f"the option {text!r}: no vocabulary knows it")
+        if only_by_wider_name(text, self._answer, self._synonyms, self._vocabularies):
+            self._flags.append(f"the option {text!r}: {_WIDER}")
+            self.objections.append(f"The option {text!r}: {_WIDER}. Keep it only if it is clearly another disease.")
         if text != candidate.text:
             self._reworded.append({"from": candidate.text, "to": text, "code": candidate.code})
-        self.chosen.append(Candidate(text=text, origin=candidate.origin, code=candidate.code or self._code(text)))
+        self.chosen.append(Candidate(text=text, origin=candidate.origin, code=code or self._code(text)))
 
     def recorded(self, item: RecipeItem) -> RecipeItem:
         """The item with what was reworded and left out."""
@@ -207,10 +214,8 @@ class _Choice:
         item = item.put(reworded=self._reworded, dropped=[*before, *self._dropped])
         return flagged(item, *self._flags) if self._flags else item
 
-    def _not_its_wording(self, text: str, candidate: Candidate) -> str:
-        """Why a wording is not one of a candidate's disease, or is a coder's."""
-        if _JARGON.search(text):
-            return "it has coding words"
+    def _is_wording(self, text: str, candidate: Candidate) -> bool:
+        """Whether words or a vocabulary say that a wording is one of a candidate's disease, or of a kind of it."""
         names, codes = [candidate.text], {candidate.code}
         for vocabulary in self._vocabularies:
             known = [match.code for match in vocabulary.lookup(candidate.text)]
@@ -218,20 +223,20 @@ class _Choice:
                 names += [term.name, *term.synonyms]
                 codes |= {term.code, *term.parents}
         if any(same(text, each, self._vocabularies) or _alike(text, each) for each in names):
-            return ""
+            return True
         found = {match.code for vocabulary in self._vocabularies for match in vocabulary.lookup(text)}
         for vocabulary in self._vocabularies:
             own = filter(None, map(vocabulary.term, list(found)))
             found |= {above for term in own for above in term.parents}
-        shared = {code for code in found & codes if "-" not in code and len(code) > 2}
-        return "" if shared else "it does not mean the same disease, or no vocabulary says so"
+        return any("-" not in code and len(code) > 2 for code in found & codes)
 
     def _not_an_option(self, text: str) -> str:
         """Why a text can't be a wrong option here: too long, the right answer or another option once more."""
         wrong = sound(text, what="option", source=self._source, max_words=self._max_words)
         if wrong or unfit(text):
             return wrong.reason if wrong else unfit(text)
-        if why := same_as_answer(text, self._answer, self._synonyms, self._vocabularies):
+        names = (self._answer, self._synonyms, self._vocabularies)
+        if (why := same_as_answer(text, *names)) and not only_by_wider_name(text, *names):
             return f"means the same as the right answer: {why}"
         for taken in self.chosen:
             if why := same(text, taken.text, self._vocabularies):
@@ -239,17 +244,36 @@ class _Choice:
         return ""
 
     def _known(self, text: str) -> bool:
-        """Whether a vocabulary knows a disease by its name, or has a term with half of its words."""
-        wanted = set(content_forms(text))
-        near = (term for vocabulary in self._vocabularies for term in vocabulary.search(text, _NEAR))
-        return bool(self._code(text)) or any(
-            len(wanted & set(content_forms(name))) >= _LIKE * len(wanted)
-            for term in near
-            for name in (term.name, *term.synonyms)
+        """Whether a vocabulary knows a disease: by its name, by half of its words, or by all words of its head."""
+        if self._code(text) or self._near(text, _LIKE):
+            return True
+        return any(self._code(head) or self._near(head, 1) for head in _heads(text))
+
+    def _near(self, name: str, share: float) -> bool:
+        """Whether a vocabulary has a term with so much of a name's words, in whatever inflection."""
+        wanted = words_of(name)
+        near = (term for vocabulary in self._vocabularies for term in vocabulary.search(name, _NEAR))
+        said = (set(content_forms(each)) for term in near for each in (term.name, *term.synonyms))
+        return bool(wanted) and any(
+            sum(not forms.isdisjoint(words) for forms in wanted) >= share * len(wanted) for words in said
         )
 
     def _code(self, text: str) -> str:
         return next((match.code for each in self._vocabularies for match in each.lookup(text)), "")
+
+
+def _heads(text: str) -> list[str]:
+    """A disease's name without its tail ("caused by ...", "into ..."), and also without places and organisms."""
+    heads = [_TAIL.split(text, maxsplit=1)[0].strip(), main_part(text)]
+    words = heads[0].split()
+    bare = [
+        word
+        for before, word in pairwise(["", *words])
+        if not any(worth(form) == "site" for form in content_forms(word))
+        and not names_organism(word)
+        and not (before and names_organism(f"{before} {word}"))
+    ]
+    return [head for head in dict.fromkeys([*heads, " ".join(bare)]) if head and head != text]
 
 
 def _alike(one: str, other: str) -> bool:

@@ -13,7 +13,7 @@ hernia repair is a procedure, a complication of a repair is not (`procedures.tom
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -23,6 +23,7 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from hoofbeat.corpus.terms import COMMA, is_candidate, tokens, well_known_abbreviations
 from hoofbeat.corpus.vocabulary import Vocabulary
+from hoofbeat.recipes.guards.leak_patterns import main_part
 from hoofbeat.recipes.guards.leak_words import forms_of, is_disease, worth
 from hoofbeat.recipes.wordlists import word_data
 
@@ -178,6 +179,8 @@ _NUMBERED = frozenset({"type", "stage", "grade", "class", "group", "phase", "fac
 _LONE = frozenset({"ii", "iii", "iv", "vi", "vii", "viii", "ix"})
 _NUMBER = re.compile(r"^(?:\d+[a-z]?|[a-z]\d*)$")
 _INFLAMED = "itis"
+_SAME_WORDS, _CONTAINS, _KIND = "the same words", "one contains the other", "one is a kind of the other"
+_KINDS = (_CONTAINS, _KIND)
 _SLIP = 7
 _LONG_SLIP = 13
 _MAX_NAMES = 8
@@ -215,7 +218,7 @@ def same(a: str, b: str, vocabularies: Sequence[Vocabulary] = ()) -> str:
     """Why two diagnoses mean the same, or can't be told apart as options; nothing when they exclude each other."""
     one, other = _name(a), _name(b)
     if not one.telling or not other.telling:
-        return "the same words" if one.words == other.words else ""
+        return _SAME_WORDS if one.words == other.words else ""
     if _abbreviates(one, other) or _abbreviates(other, one):
         return "an abbreviation of it"
     if _opposed(one, other) or other_organism(a, b):
@@ -232,13 +235,47 @@ def same_as_answer(text: str, diagnosis: str, synonyms: Sequence[str], vocabular
     """Why a text means a diagnosis by any of its names.
 
     Another organism or type is another disease, whatever wider name of the diagnosis the two share: a necrotizing
-    pneumonia due to Klebsiella is not one due to Staphylococcus aureus.
+    pneumonia due to Klebsiella is not one due to Staphylococcus aureus. A complication that is among the names
+    (mediastinitis, of a fasciitis with mediastinitis) does not make other diseases with it the diagnosis.
     """
+    return next((why for why, _ in _reasons(text, diagnosis, synonyms, vocabularies)), "")
+
+
+def only_by_wider_name(
+    text: str, diagnosis: str, synonyms: Sequence[str], vocabularies: Sequence[Vocabulary] = ()
+) -> bool:
+    """Whether a text means a diagnosis only as another kind of a wider name of it: what a rule can't decide.
+
+    Drug-induced and sickle cell intrahepatic cholestasis are two diseases, both called "intrahepatic cholestasis".
+    """
+    wider = [by_wider for _, by_wider in _reasons(text, diagnosis, synonyms, vocabularies)]
+    return bool(wider) and all(wider)
+
+
+def _reasons(
+    text: str, diagnosis: str, synonyms: Sequence[str], vocabularies: Sequence[Vocabulary]
+) -> Iterator[tuple[str, bool]]:
+    """Why a text means a diagnosis, each reason with whether it rests on a wider name of the diagnosis."""
     if why := same(text, diagnosis, vocabularies):
-        return why
+        yield why, False
     apart = excludes(text, diagnosis) or other_organism(text, diagnosis)
-    found = (same(text, each, vocabularies) for each in synonyms)
-    return next((why for why in found if why and (not apart or why == "the same words")), "")
+    for each in synonyms:
+        why = same(text, each, vocabularies)
+        if not why or (apart and why != _SAME_WORDS) or (why in _KINDS and _is_aside(each, diagnosis)):
+            continue
+        yield why, why in _KINDS and _is_wider_name(each, diagnosis)
+
+
+def _is_aside(name: str, diagnosis: str) -> bool:
+    """Whether a name is only what a diagnosis comes with, follows or is due to, and not the disease itself."""
+    words = _name(name).telling
+    return words <= _name(diagnosis).telling and words.isdisjoint(_name(main_part(diagnosis)).telling)
+
+
+def _is_wider_name(name: str, diagnosis: str) -> bool:
+    """Whether a diagnosis says all that a name says, and more."""
+    words, own = _name(name).telling, _name(diagnosis).telling
+    return len(words) < len(own) and all(_among(word, own) for word in words)
 
 
 def other_organism(a: str, b: str) -> bool:
@@ -360,7 +397,7 @@ def _apart(first: frozenset[str], second: frozenset[str]) -> bool:
 
 def _by_words(one: _Name, other: _Name) -> str:
     if one.telling == other.telling:
-        return "the same words"
+        return _SAME_WORDS
     kinds = _lists().kinds
     first, second = one.telling - kinds, other.telling - kinds
     if first and first == second:
@@ -368,9 +405,9 @@ def _by_words(one: _Name, other: _Name) -> str:
     few, many = (one, other) if len(one.telling) < len(other.telling) else (other, one)
     called = any(word == few.last and after in kinds for word, after in pairwise(many.words))
     if few.telling < many.telling and (called or many.last in few.telling):
-        return "one contains the other"
+        return _CONTAINS
     if _wider(one, other) or _wider(other, one) or _held(one, other) or _held(other, one):
-        return "one is a kind of the other"
+        return _KIND
     return ""
 
 
