@@ -12,6 +12,7 @@ import pytest
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.models import ChatRequest, Model
+from hoofbeat.recipes.cases.case_editor import CaseEditor
 from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
 from hoofbeat.recipes.cases.shown_sentences import with_shown
 from hoofbeat.recipes.context import RecipeContext
@@ -19,13 +20,14 @@ from hoofbeat.recipes.papers import cupcase, ogcare
 from hoofbeat.recipes.recipe_items import RecipeItem, RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.recipes.steps import RecipeStep
+from hoofbeat.recipes.trials import TriedQuestion
 from hoofbeat.records import Document, Section
 from hoofbeat.store import Artefact, Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from hoofbeat.window import ContextWindow
 from tests.recipes.case_answers import material
 from tests.recipes.papers.ogcare_case import CONTEXT, REPORT, says
-from tests.recipes.support import Script, a_corpus, build, passing_trial
+from tests.recipes.support import Script, a_context, a_corpus, build, passing_trial
 
 # An invented case with the faults that judges found in real ones.
 _CASE = (
@@ -220,6 +222,46 @@ def test_an_edit_that_denies_what_its_source_says_is_taken_only_if_insisted_on(t
     assert any("denies what its sources say" in flag for flag in _item(artefact)["flags"])
 
 
+_ULTRASOUND = (
+    "Abdominal USG was evaluated as normal (liver size, parenchyma echo was normal) and there was no acute fatty liver "
+    "of pregnancy."
+)
+_TABLE = (
+    "Timeline Day | Huddle Decisions | Respiratory Rate 2 | Poor feeding infant NG feeding tube inserted | 31 | 4 | "
+    "Feeding improved NG feeding tube removed | 32 | 9 | Maternal negative HIV PCR test result | 10 | Infant "
+    "required no further morphine | Not recorded"
+)
+_LIST = "He had no fever, chills or rash, and the groin was soft."
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "turned"),
+    [
+        (_ULTRASOUND, "Abdominal USG was evaluated as normal (liver size, parenchyma echo was normal).", False),
+        (_ULTRASOUND, "There was acute fatty liver of pregnancy.", True),
+        (_TABLE, "Feeding improved, and the nasogastric tube was removed on day 4.", False),
+        (_TABLE, "The infant required further morphine.", True),
+        (_LIST, "The groin was soft.", False),
+        (_LIST, "He had chills.", True),
+        ("Cultures grew MRSA.", "Cultures grew no MRSA.", True),
+    ],
+)
+def test_a_denial_counts_in_the_clause_that_an_edit_is_taken_from(
+    tmp_path: Path, source: str, words: str, turned: bool
+) -> None:
+    document = _document()
+    report = msgspec.structs.replace(document, text=document.text.replace("Liver laceration after", f"{source} It"))
+    end = len(report.text)
+    sections = (document.sections[0], msgspec.structs.replace(document.sections[1], end=end))
+    edit = _edit("insert", 5, words, (11,))
+    editor = _editor(_edits(edit), _edits(edit))
+    script = {"model": Script(lambda _name, _request: None, trials=editor)}
+    report = msgspec.structs.replace(report, sections=sections)
+    artefact = build(tmp_path, RECIPE, [report], cupcase.CupcaseSettings(review_share=1.0), script)
+    assert words in Benchmark(artefact).questions[0].context
+    assert any("denies what its sources say" in flag for flag in _item(artefact).get("flags", ())) == turned
+
+
 def test_the_key_becomes_what_the_case_supports_and_its_full_name_stays_a_leak(tmp_path: Path) -> None:
     telling = _edit("insert", 5, "A grade IV liver laceration was seen.", (7,))
     editor = _editor(_edits(new_answer="Liver laceration"), _edits(telling), _edits(telling))
@@ -254,6 +296,40 @@ def test_the_question_asks_for_what_the_key_is(tmp_path: Path) -> None:
     assert Benchmark(artefact).questions[0].text == asked
 
 
+def test_a_new_option_in_the_place_of_the_key_is_recorded_with_the_reason(tmp_path: Path) -> None:
+    editor = _editor()
+    _built(tmp_path / "before", editor)
+    (letter,) = re.findall(r"^([A-D])\) .*\[key\]$", material(editor.requests[0])["options"], re.MULTILINE)
+    reply = _edits(new_options=[{"option": letter, "text": "Liver laceration"}], kind="style")
+    artefact = _built(tmp_path / "after", _editor(reply, reply))
+    (edit,) = _item(artefact)["edits"]
+    assert (edit["after"], edit["refused"]) == ("Liver laceration", "the key is changed in `new_answer` alone")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fits"),
+    [
+        (
+            "Disseminated Talaromyces marneffei and bacterial infection",
+            "Disseminated Talaromyces marneffei infection",
+            1,
+        ),
+        (
+            "Disseminated Talaromyces marneffei and Burkholderia cepacia infection",
+            "Disseminated Talaromyces marneffei infection",
+            1,
+        ),
+        ("Disseminated Talaromyces marneffei and bacterial infection", "Disseminated Talaromyces marneffei", 0),
+        ("Disseminated Talaromyces marneffei infection", "Disseminated Histoplasma capsulatum infection", 0),
+    ],
+)
+def test_an_infection_with_an_organism_is_a_disease(tmp_path: Path, old: str, new: str, fits: int) -> None:
+    item = RecipeItem(id="case", documents=("case",), values={"diagnosis": old})
+    editor = CaseEditor(lambda _item: TriedQuestion(question="", answer=old, case=""), max_words=20)
+    with a_context(tmp_path, [_document()], cupcase.CupcaseSettings(), says()) as context:
+        assert (not editor.wrong_answer(item, new, context)) == bool(fits)
+
+
 def _reason(artefact: Artefact) -> tuple[str, str]:
     (rejected,) = read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)
     return rejected.step, rejected.reason
@@ -262,6 +338,13 @@ def _reason(artefact: Artefact) -> tuple[str, str]:
 def test_what_can_not_be_mended_is_rejected_with_the_problem(tmp_path: Path) -> None:
     reply = {**_edits(kind="second_right"), "verdict": "reject", "reason": "the rival can't be excluded"}
     assert _reason(_built(tmp_path, _editor(reply))) == ("final review", "final review: another answer is as good")
+
+
+def test_a_rejection_names_every_kind_of_problem(tmp_path: Path) -> None:
+    problems = [{"kind": kind, "problem": "equal rivals"} for kind in ("second_right", "leak", "leak")]
+    reply = {**_edits(), "verdict": "reject", "problems": problems}
+    told = "final review: the item gives the answer away; another answer is as good"
+    assert _reason(_built(tmp_path, _editor(reply))) == ("final review", told)
 
 
 def test_what_is_not_signed_after_two_edits_is_rejected(tmp_path: Path) -> None:

@@ -54,6 +54,15 @@ def test_another_language_than_the_source_s_is_refused(text: str, language: str)
     assert sound(text, what="stem") is None
 
 
+def test_a_list_of_laboratory_values_has_no_language() -> None:
+    values = (
+        "Hemoglobin: 116 g/L (133–167); white blood cell count: 24.5×10^9/L (4.0–11.0); neutrophils: 22.6×10^9/L "
+        "(1.8–7.5); INR: 1.2 (0.9–1.3); APTT: 32 seconds (20–30); C-reactive protein: 137 mg/L (0–10); creatinine: "
+        "64 μmol/L (0–120)."
+    )
+    assert sound(values, what="edit", source=SOURCE) is None
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -61,6 +61,12 @@ _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _PRONOUN = re.compile(r"\b(?:he|she|his|hers?|him|himself|herself)\b", re.IGNORECASE)
 _SEEN = (TABLE,)
 _HIDDEN = frozenset({"back"})
+# Where a clause begins: a list without a verb ("no fever, chills or rash") is one with what stands before it.
+_CLAUSE = re.compile(
+    r"[.;:()|\[\]](?!\d)|\b(?:but|however|although|while|whereas)\b"
+    r"|(?:,|\band\b)(?=[^.;:,()|]*\b(?:is|are|was|were|has|had|did|could|showed|shows|revealed|remained)\b)",
+    re.IGNORECASE,
+)
 _BESIDE = 600  # bytes kept free for the fences
 
 ItemReview = Annotated[
@@ -405,7 +411,7 @@ class _Review:
         if not sources and set(content_forms(words)) - set(content_forms(before)):
             say = f"{where} has new words and no sources."
             self._object("an edit has no source", say, flag=say)
-        if turns_round(told, words):
+        if _turned_round(told, words):
             say = f"{where} denies what its sources say, or says what they deny."
             self._object("an edit turns a denial round", say, flag=say)
         return sources, self._leaks(words, where)
@@ -450,8 +456,7 @@ class _Review:
         for entry in self._value.get("new_options", ()):
             old, new = letters.get(str(entry["option"]), ""), _line(entry["text"]).rstrip(".")
             if old not in options or not new or new == old:
-                if old == exam.answer and new != old:
-                    self._object("the key is among the new options", "The key is changed in `new_answer` alone.")
+                self._not_an_option(old, new, exam.answer)
                 continue
             why = editor.wrong_option(changed, new, context)
             others = [each for each in options if each != old]
@@ -471,6 +476,16 @@ class _Review:
                 self._object("the new key means an option", f"The new key {key!r} can't be used: {refused}.")
             self._record("answer", exam.answer, key, [], _why(self._value, "key"), refused)
         self._item = item if refused else changed
+
+    def _not_an_option(self, old: str, new: str, answer: str) -> None:
+        """Record a new option that is in the place of the key, or of an option that is replaced already."""
+        if not new or new == old:
+            return
+        why = "the option is replaced already"
+        if old == answer:
+            why = "the key is changed in `new_answer` alone"
+            self._object("the key is among the new options", "The key is changed in `new_answer` alone.")
+        self._record("option", old, new, [], _why(self._value, "option"), why)
 
     def _new_key(self, key: str) -> tuple[RecipeItem, str]:
         """The item with another wording of its key, or why it can't have it."""
@@ -509,10 +524,28 @@ class _Review:
             self._item = self._item.proven(*sources)
 
 
+def _turned_round(sources: Sequence[str], words: str) -> bool:
+    """Whether an edit turns a denial round, judged by the clauses of its sources that have most of its words.
+
+    A sentence that denies one thing tells another ("was normal, and there was no fatty liver"), and a table is one long
+    sentence. Words that are whole clauses of a source never turn it round.
+    """
+    if not turns_round(sources, words):
+        return False
+    told = [clause for source in sources for clause in _CLAUSE.split(source) if content_forms(clause)]
+    for clause in filter(content_forms, _CLAUSE.split(words)):
+        said = set(content_forms(clause))
+        shared = [len(said.intersection(content_forms(each))) for each in told]
+        nearest = [each for each, count in zip(told, shared, strict=True) if count == max(shared)]
+        if turns_round(nearest, clause):
+            return True
+    return False
+
+
 def _rejected(problems: Sequence[Mapping[str, Any]], details: str) -> ItemRejection:
-    """A rejection by the gravest problem."""
+    """A rejection by its problems, each kind once, the gravest first."""
     kinds = {each["kind"] for each in problems}
-    told = next((words for kind, words in _KINDS.items() if kind in kinds), "it can't be made publishable")
+    told = "; ".join(words for kind, words in _KINDS.items() if kind in kinds) or "it can't be made publishable"
     return ItemRejection(reason=f"final review: {told}", details=details)
 
 

@@ -79,8 +79,9 @@ def _repeats(text: str, what: str) -> ItemRejection | None:
 
 
 def _wrong_language(text: str, what: str, source: str) -> ItemRejection | None:
+    """Whether the plain words of a text are of another language: of a list of values, "L" is a unit and no article."""
     expected = detect_language(source) if source else "unknown"
-    found = detect_language(text)
+    found = detect_language(" ".join(_WORD.findall(text)))
     if "unknown" in (expected, found) or expected == found:
         return None
     return ItemRejection(
