@@ -26,7 +26,7 @@ from hoofbeat.store import Artefact, Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from hoofbeat.window import ContextWindow
 from tests.recipes.case_answers import material
-from tests.recipes.papers.ogcare_case import CONTEXT, REPORT, says
+from tests.recipes.papers.ogcare_case import CONTEXT, GOOD, REPORT, says
 from tests.recipes.support import Script, a_context, a_corpus, build, passing_trial
 
 # An invented case with the faults that judges found in real ones.
@@ -514,3 +514,25 @@ def test_a_rival_that_a_trial_finds_is_excluded_or_the_item_is_rejected(tmp_path
     assert question.text == "Which implant should close the tract?"
     assert question.facets["doubts"] == "none"
     assert CONTEXT in next(e for e in artefact.file("questions-original.jsonl").read_text().splitlines())
+
+
+def test_a_distraction_keeps_each_fact_of_the_core_once_and_what_was_added(tmp_path: Path) -> None:
+    """A sentence that was moved is not kept twice; an edit elsewhere does not take a core fact away."""
+    wish = "the mother strongly wishes for a closure without delay"
+
+    def script(name: str, request: ChatRequest) -> object:
+        said: Any = says()(name, request)
+        return {**said, "core": [*said["core"], wish]} if name == "ogcare-question" else said
+
+    moved = "He had cirrhosis and no fever."
+    plain = "He had portal hypertension. Fibrin glue was washed away twice."
+    edits = _edits(_edit("delete", 2), _edit("insert", 4, moved, (6,)), _edit("replace", 5, plain, (9,)), kind="leak")
+    added = _edits(_edit("insert", 6, "Surgery remains the standard of care.", (13,)))
+    editor = Editor(edits, added, {**SIGN, **NOTHING})
+    core = _item(_ogcare(tmp_path, editor, script))["core"]
+    assert core[:3] == [*GOOD["ogcare-question"]["core"][:2], wish]
+    assert core[3:] == [
+        "He had portal hypertension.",
+        "Fibrin glue was washed away twice.",
+        "Surgery remains the standard of care.",
+    ]

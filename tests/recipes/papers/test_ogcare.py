@@ -18,6 +18,7 @@ from hoofbeat.errors import BatchPending, InputError
 from hoofbeat.models import Model
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.requests import Trouble
+from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.benchmark_output import build_benchmark
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings
@@ -471,6 +472,22 @@ def test_a_model_that_lists_no_limitation_is_asked_what_made_the_usual_way_insuf
     assert "what the usual tests left open" in again.messages[-1].content
 
 
+def test_a_step_that_is_a_test_may_have_no_limitation_if_the_model_insists(tmp_path: Path) -> None:
+    """Ultrasound was done for the volume status and found the guidewire by chance."""
+    text = REPORT.text.replace("A cardiac septal occluder was deployed", "Bedside ultrasound was done")
+    said = {
+        **altered("ogcare-significance", step="bedside ultrasound of the tract"),
+        **altered("ogcare-course", limitations=[]),
+        **altered("ogcare-question", answer="Do a bedside ultrasound of the tract."),
+    }
+    script = Script(says(said))
+    artefact = build_one(tmp_path, {"model": script}, msgspec.structs.replace(REPORT, text=text), distraction=False)
+    assert len(Benchmark(artefact).questions) == 1
+    assert script.count("ogcare-course") == 2
+    shown = next(user_text(request) for called, request in script.requests if called == "ogcare-verify")
+    assert "nothing ruled the standard procedure out" in shown
+
+
 def test_for_a_text_without_a_patient_the_step_may_be_none(tmp_path: Path) -> None:
     said = altered("ogcare-significance", kind="no-case", step="none", step_sentences=[1])
     script = Script(says(said))
@@ -500,6 +517,34 @@ def test_a_question_with_a_rival_answer_is_narrowed_by_facts_of_the_report(tmp_p
     script = Script(lambda name, _: {**GOOD[name], **(next(said) if name == "ogcare-verify" else {})})
     (question,) = Benchmark(build_one(tmp_path, {"model": script}, distraction=False)).questions
     assert (question.context, question.facets["doubts"]) == (narrowed, "none")
+
+
+def test_a_corrected_question_is_used_without_any_listed_fault(tmp_path: Path) -> None:
+    narrowed = "Which device should close the tract, beyond drugs and glue?"
+    said = altered("ogcare-verify", corrected_question=narrowed, corrected_context=f"{CONTEXT} He felt well.")
+    artefact = build_one(tmp_path, says(said), distraction=False)
+    (question,) = Benchmark(artefact).questions
+    assert (question.text, question.context) == (narrowed, CONTEXT)
+    (row,) = read_tsv(artefact.file("corrections.tsv"))
+    assert (row["text"], row["after"], row["why"]) == ("question", narrowed, "It is what was new.")
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
+    assert item["flags"] == ["a corrected context is not used: verification lists no fault"]
+
+
+def test_a_corrected_question_that_can_not_stay_leaves_the_question_as_it_was(tmp_path: Path) -> None:
+    script = Script(says(altered("ogcare-verify", corrected_question="Close the tract.")))
+    artefact = build_one(tmp_path, {"model": script}, distraction=False)
+    assert script.count("ogcare-verify") == 2
+    assert Benchmark(artefact).questions[0].text == GOOD["ogcare-question"]["question"]
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
+    assert "a corrected text is not used: the question does not end as a question" in item["flags"][0]
+
+
+def test_what_the_question_is_asked_for_is_not_what_the_final_review_takes_out() -> None:
+    asked = load_prompt("ogcare-question").system
+    assert "reasons against usual care" not in asked
+    assert "the patient's state at the moment of the decision" in asked
+    assert 'without "he", "she", "his" or "her"' in asked
 
 
 def test_the_verifying_call_sees_why_the_report_was_published(tmp_path: Path) -> None:

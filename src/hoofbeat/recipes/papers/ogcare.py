@@ -41,6 +41,7 @@ from hoofbeat.recipes.cases.item_review import (
     review_after_trials,
     with_edits,
 )
+from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step, rarity_step
 from hoofbeat.recipes.guards.leaks import find_leaks
@@ -58,6 +59,7 @@ _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
 CRITERIA = ("medical alignment", "need for expertise")
 _SAME_STEP = 0.5  # of the telling words of a step, in an answer that recommends it
 _STILL_TOLD = 0.7  # of the words of a core fact, in a context that still tells it
+_RETOLD = 0.5  # of the words of a core fact, in edits that tell what is left of it
 _BESIDE = 400  # characters kept free for a step and the fences
 _HIDDEN = {
     "significance": {"back"},
@@ -70,11 +72,11 @@ _LEFT_OUT = {
     "not listed": "the model does not list it",
 }
 _NO_LIMITATION = (
-    "You list no limitation, and a case without one can't be used. Look again for what made the usual way insufficient "
+    "You list too few limitations. Look again for what made the usual way insufficient "
     "for this patient: it failed, settled nothing, was not available, refused or too dangerous, or no guidance covers "
     "this situation. Where the step is a test, that is what the usual tests left open; where it is to withhold or stop "
     "something, why the usual treatment was not the better choice. Leave the list empty only if the report has nothing "
-    "of this."
+    "of this; the case is then used only if its step is a test."
 )
 _VERDICTS = {
     "answer_is_step": "the answer is not the significance",
@@ -296,7 +298,8 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
         return _wrong(ItemRejection(reason="too few events before the decisive step", details=details))
     if len(done["limitations"]) < s.min_limitations:
         details = f"{len(done['limitations'])} limitations"
-        return ItemRejection(reason="nothing ruled the standard procedure out", details=details).again(_NO_LIMITATION)
+        fault = ItemRejection(reason="nothing ruled the standard procedure out", details=details)
+        return _insist(fault, _NO_LIMITATION, done) if _is_test(item["step"]) else fault.again(_NO_LIMITATION)
     if both:
         fault = ItemRejection(
             reason="a sentence is said to lie both before and after the decisive step",
@@ -317,6 +320,11 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
         )
         return _insist(fault, say, done)
     return done
+
+
+def _is_test(step: str) -> bool:
+    """Whether a step is an examination: it may find what nobody looked for, so that nothing usual had to fail first."""
+    return any(form in ("test", "testing") or names_test(form) for form in content_forms(step))
 
 
 def _named(chosen: Sequence[Span], spans: Sequence[Span]) -> str:
@@ -515,9 +523,16 @@ def _verify(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
         return fault  # the context is the report's own sentences: nobody writes in it
     if faults and not texts:
         return fault.again("You list faults but give no corrected text. Give the whole text, corrected.")
-    before = {name: item[name] for name in texts if faults}
-    item = item.put(verified=found, corrected=before, **({name: texts[name] for name in before}))
-    return (_objection(item, context) if before else None) or _unrivalled(item, _line(value["rival"]))
+    rival, item = _line(value["rival"]), item.put(verified=found, corrected={})
+    if not faults and "context" in texts:
+        del texts["context"]  # nothing says what the new one is to mend
+        item = _passing(item, ["a corrected context is not used: verification lists no fault"])
+    corrected = item.put(corrected={name: item[name] for name in texts}, **texts)
+    objection = _objection(corrected, context) if texts else None
+    if objection and not faults and objection.otherwise is None:
+        plain = _passing(item, [f"a corrected text is not used: {objection.reason} ({objection.details})"])
+        return msgspec.structs.replace(objection, otherwise=with_rival(plain, rival) if rival else plain)
+    return objection or _unrivalled(corrected, rival)
 
 
 def _unrivalled(item: RecipeItem, rival: str) -> RecipeItem | AskAgain:
@@ -599,10 +614,7 @@ class _Editor:
         text += item["context"][at:]
         paragraphs = (_line(each) for each in re.split(r"\n\s*\n", text))
         vignette = "\n\n".join(filter(None, paragraphs))
-        held = set(content_forms(vignette))
-        core = [fact for fact in item["core"] if _share(content_forms(fact), held) >= _STILL_TOLD]
-        new = [_line(edit.words) for edit in edits if edit.words]
-        return item.put(context=vignette, core=list(dict.fromkeys((*core, *new))))
+        return item.put(context=vignette, core=_core(item, edits, vignette))
 
     def with_question(self, item: RecipeItem, question: str) -> RecipeItem:
         return item.put(question=question)
@@ -631,6 +643,32 @@ class _Editor:
 _EDITOR = _Editor()
 
 
+def _core(item: RecipeItem, edits: Sequence[TextEdit], vignette: str) -> list[str]:
+    """The core of an item whose context was edited: no fact that the edits took away, and each that they brought, once.
+
+    A core fact has words that the context lacks, so only words that the edits took away count: the fact is gone if few
+    are left, or if an edit tells what is left of it. A sentence of an edit is a fact of the core if it has new words or
+    tells what is gone; one that was only moved is not.
+    """
+    before, after = set(content_forms(item["context"])), set(content_forms(vignette))
+    told = [_line(edit.words[a:b]) for edit in edits for a, b in sentence_spans(edit.words)]
+    edited = {form for each in told for form in content_forms(each)}
+    core: list[str] = []
+    gone: set[str] = set()
+    for fact in item["core"]:
+        forms = content_forms(fact)
+        left = _share(forms, after)
+        if left < _share(forms, before) and (left < _STILL_TOLD or _share(forms, edited) >= _RETOLD):
+            gone |= set(forms)
+        else:
+            core.append(fact)
+    for fact in told:
+        held = set(content_forms(fact))
+        if held - before or held & gone:
+            core = [each for each in core if not set(content_forms(each)) <= held] + [fact]
+    return core
+
+
 def _share(forms: Sequence[str], held: set[str]) -> float:
     return sum(form in held for form in forms) / len(forms) if forms else 0.0
 
@@ -646,7 +684,7 @@ def _corrections(items: Sequence[RecipeItem]) -> TableFile:
     for item in items:
         told = [*item["verified"]["telling"], *item["verified"]["unsupported"]]
         named = [f"missing: {_line(each['quote'])}" for each in item["verified"]["missing"]]
-        why = "; ".join([*named, *(f"{each['words']}: {each['why']}" for each in told)])
+        why = "; ".join([*named, *(f"{each['words']}: {each['why']}" for each in told)]) or item["verified"]["reason"]
         rows += [(item.id, name, before, item[name], why) for name, before in item["corrected"].items()]
     return TableFile(("item", "text", "before", "after", "why"), rows)
 
