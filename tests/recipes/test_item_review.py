@@ -475,6 +475,9 @@ def test_the_authors_reasons_become_plain_facts_before_the_trial(tmp_path: Path)
     assert "He had portal hypertension" in question.context
     assert cases == [question.context]
     assert "authors' reasons" in editor.requests[0].messages[0].content
+    report = material(editor.requests[0])["case report, numbered sentences"]
+    assert "\n3. A 54-year-old man" in report  # as in the requests before
+    assert "[Legends, tables and headings]\n11. Introduction" in report
     assert "new_options" not in str(editor.requests[0].schema)
 
 
@@ -526,8 +529,8 @@ def test_a_distraction_keeps_each_fact_of_the_core_once_and_what_was_added(tmp_p
 
     moved = "He had cirrhosis and no fever."
     plain = "He had portal hypertension. Fibrin glue was washed away twice."
-    edits = _edits(_edit("delete", 2), _edit("insert", 4, moved, (6,)), _edit("replace", 5, plain, (9,)), kind="leak")
-    added = _edits(_edit("insert", 6, "Surgery remains the standard of care.", (13,)))
+    edits = _edits(_edit("delete", 2), _edit("insert", 4, moved, (4,)), _edit("replace", 5, plain, (7,)), kind="leak")
+    added = _edits(_edit("insert", 6, "Surgery remains the standard of care.", (10,)))
     editor = Editor(edits, added, {**SIGN, **NOTHING})
     core = _item(_ogcare(tmp_path, editor, script))["core"]
     assert core[:3] == [*GOOD["ogcare-question"]["core"][:2], wish]

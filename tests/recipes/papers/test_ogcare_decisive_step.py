@@ -9,10 +9,10 @@ import pytest
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.decisive_step import begins_at, begun_at, failed_there, lies, no_action, told_at
 from hoofbeat.recipes.context import CUT_MARK
-from hoofbeat.recipes.guards.text_checks import numbered, pointed
+from hoofbeat.recipes.guards.text_checks import numbered, pointed, report_sentences
 from hoofbeat.recipes.papers.ogcare import OgcareSettings
 from hoofbeat.recipes.recipe_items import ItemRejection
-from hoofbeat.records import Document
+from hoofbeat.records import Document, Figure
 from tests.recipes.papers.ogcare_case import says
 from tests.recipes.support import a_context
 
@@ -94,7 +94,8 @@ def test_a_report_is_numbered_as_far_as_the_window_holds_it(tmp_path: Path) -> N
     text = " ".join(f"The finding\n{number}. of day {number} was noted again by all." for number in range(1, 900))
     document = Document(id="invented-long", title="", text=text)
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
-        spans, lines = numbered(document, context, load_prompt("ogcare-course"))
+        found, lines = numbered(document, context, load_prompt("ogcare-course"))
+    spans = list(found.values())
     assert lines.endswith(CUT_MARK)
     shown = lines.removesuffix(CUT_MARK).splitlines()
     assert 100 < len(shown) == len(spans) < 899
@@ -103,13 +104,24 @@ def test_a_report_is_numbered_as_far_as_the_window_holds_it(tmp_path: Path) -> N
         assert text[span.start : span.end] == span.quote
 
 
+def test_a_sentence_has_one_number_whatever_is_shown_of_its_report() -> None:
+    """Requests about one report numbered its sentences anew: legends counted in the final review, and not before."""
+    caption = "Figure 1 shows the wire in the vein."
+    text = f"He had a fever. {caption} It was pulled out."
+    start = text.index(caption)
+    figure = Figure(id="f", label="Figure 1", caption=caption, start=start, end=start + len(caption))
+    found = report_sentences(Document(id="invented-4", title="", text=text, figures=(figure,)))
+    assert [each.span.quote for each in found] == ["He had a fever.", "It was pulled out.", caption]
+    assert [each.beside for each in found] == [False, False, True]
+
+
 def test_numbers_point_at_sentences_each_once(tmp_path: Path) -> None:
     document = Document(id="invented-2", title="", text="He had a fever. She had a cough. No.")
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
         spans, _ = numbered(document, context, load_prompt("ogcare-course"))
-    assert [span.quote for span in spans] == ["He had a fever.", "She had a cough."]
-    assert pointed([2, 2, 1], spans, "test") == [spans[1], spans[0]]
-    assert pointed([1, 3], spans, "test", tolerated=1) == [spans[0]]
+    assert {number: span.quote for number, span in spans.items()} == {1: "He had a fever.", 2: "She had a cough."}
+    assert pointed([2, 2, 1], spans, "test") == [spans[2], spans[1]]
+    assert pointed([1, 3], spans, "test", tolerated=1) == [spans[1]]
     for numbers, tolerated in (([1, 3], 0), ([0], 0), ([-1], 0), ([], 0), ([7], 1)):
         assert isinstance(pointed(numbers, spans, "test", tolerated=tolerated), ItemRejection)
 
@@ -122,7 +134,7 @@ def test_a_step_begins_where_it_is_first_spoken_of(tmp_path: Path) -> None:
     )
     document = Document(id="invented-3", title="", text=text)
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
-        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
+        spans = list(numbered(document, context, load_prompt("ogcare-course"))[0].values())
     step = "bedside ultrasound"
     told, doubt = told_at(step, [spans[3]], spans, document)
     assert (told, doubt) == ([spans[3]], None)
@@ -149,7 +161,7 @@ def test_a_shared_word_is_not_the_beginning_of_the_step(tmp_path: Path, step: st
     text = f"He had a cough. {earlier} The wound was dry. It was decided to do a {step}. He went home."
     document = Document(id="invented-4", title="", text=text)
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
-        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
+        spans = list(numbered(document, context, load_prompt("ogcare-course"))[0].values())
     told, _ = told_at(step, [spans[3]], spans, document)
     step_at = begun_at(step, told, spans, document)
     assert step_at == [[spans[3].start, spans[3].end]]
@@ -174,7 +186,7 @@ def test_a_plan_is_not_the_doing_of_the_step(tmp_path: Path, plan: str, begins: 
     text = f"{plan} Heart transplantation was performed on bypass. Bypass was converted to ECMO. She went home."
     document = Document(id="invented-6", title="", text=text)
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
-        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
+        spans = list(numbered(document, context, load_prompt("ogcare-course"))[0].values())
     step_at = [[spans[0].start, spans[0].end], [spans[2].start, spans[2].end]]
     assert begins_at(step_at, text) == spans[begins].start
     assert begins_at(step_at[:1], text) == spans[0].start
@@ -189,7 +201,7 @@ def test_a_plan_is_not_the_doing_of_the_step(tmp_path: Path, plan: str, begins: 
 def test_a_step_that_is_told_as_failed_is_doubted(tmp_path: Path) -> None:
     document = Document(id="invented-5", title="", text="He was pale. Percutaneous drainage failed. He went home.")
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
-        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
+        spans = list(numbered(document, context, load_prompt("ogcare-course"))[0].values())
     told, doubt = told_at("percutaneous drainage", [spans[1]], spans, document)
     assert told == [spans[1]]
     assert doubt is not None

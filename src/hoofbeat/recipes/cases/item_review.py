@@ -28,7 +28,7 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.residue import TABLE, residue
 from hoofbeat.recipes.cases.rewording import turns_round
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext, TableFile
-from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, sound
+from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, report_sentences, sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
@@ -60,7 +60,7 @@ _POWER = re.compile(r"(?<=10)\s*\^\s*(?=[-−]?\d)")
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _PRONOUN = re.compile(r"\b(?:he|she|his|hers?|him|himself|herself)\b", re.IGNORECASE)
 _SEEN = (TABLE,)
-_HIDDEN = frozenset({"back"})
+_BESIDE_TEXT = "Legends, tables and headings"
 # Where a clause begins: a list without a verb ("no fever, chills or rash") is one with what stands before it.
 _CLAUSE = re.compile(
     r"[.;:()|\[\]](?!\d)|\b(?:but|however|although|while|whereas)\b"
@@ -250,21 +250,16 @@ def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
 
 
 def _report(item: RecipeItem, context: RecipeContext, beside: Mapping[str, str]) -> tuple[list[Span], str]:
-    """The sentences of the report and the numbered lines that show them, under their headings, with legends."""
-    document = context.document(item.documents[0])
-    places: list[tuple[str, Span]] = []
-    parts = [(each.heading, each.body, each.end) for each in document.sections if each.role not in _HIDDEN]
-    for heading, start, end in parts or [("", 0, len(document.text))]:
-        for a, b in sentence_spans(document.text, start, end):
-            if any(map(str.isalnum, document.text[a:b])):
-                places.append((heading, Span(document=document.id, start=a, end=b, quote=document.text[a:b])))
+    """The sentences of the report and the numbered lines that show them, under their headings, legends last."""
+    sentences = report_sentences(context.document(item.documents[0]))
     lines, under = [], ""
-    for number, (heading, span) in enumerate(places, 1):
+    for number, each in enumerate(sentences, 1):
+        heading = _BESIDE_TEXT if each.beside else each.section.heading if each.section else ""
         if heading and heading != under:
             lines.append(f"[{_line(heading)}]")
         under = heading
-        lines.append(f"{number}. {_line(span.quote)}")
-    spans = [span for _, span in places]
+        lines.append(f"{number}. {_line(each.span.quote)}")
+    spans = [each.span for each in sentences]
     whole = "\n".join(lines)
     shown = context.fit(whole, load_prompt(PROMPT), beside=_size(beside))
     if shown == whole:

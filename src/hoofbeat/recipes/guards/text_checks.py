@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from itertools import islice
 
 from msgspec import Struct
 
@@ -21,7 +22,7 @@ from hoofbeat.prompts import Prompt
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.records import Document, Span
+from hoofbeat.records import Document, Section, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.text import caseless
 
@@ -162,35 +163,57 @@ def _tells(quote: str) -> bool:
 _MIN_WORDS = 3  # fewer are a heading or a name, and state nothing
 
 
-def numbered(
-    document: Document, context: RecipeContext, prompt: Prompt, *, hidden: Collection[str] = (), beside: int = 0
-) -> tuple[list[Span], str]:
-    """The sentences of a document and the numbered lines that show them, as far as the model's window holds them.
+class ReportSentence(Struct, frozen=True):
+    """A sentence of a report, its section, and whether it stands beside the text: a caption, a table or a heading."""
 
-    Sections of the `hidden` roles are left out, unless nothing else is there; captions of figures and tables always:
-    they stand anywhere and tell of any time. `beside` are characters to keep free.
+    span: Span
+    section: Section | None
+    beside: bool
+
+
+def report_sentences(document: Document) -> list[ReportSentence]:
+    """The sentences of a report in the order that numbers them, the same in every prompt that shows the report.
+
+    Those beside the text come last: captions stand anywhere and tell of any time. The references are left out.
     """
     text = document.text
     captions = [(figure.start, figure.end) for figure in document.figures]
     captions += [(table.start, table.end) for table in document.tables]
-    parts = [(each.body, each.end) for each in document.sections if each.role not in hidden] or [(0, len(text))]
-    places = [place for part in parts for place in sentence_spans(text, *part)]
-    spans = [
-        Span(document=document.id, start=start, end=end, quote=text[start:end])
-        for start, end in places
-        if len(text[start:end].split()) >= _MIN_WORDS and not any(first <= start < last for first, last in captions)
-    ]
-    lines = "\n".join(f"{number}. {' '.join(span.quote.split())}" for number, span in enumerate(spans, 1))
+    parts: list[tuple[Section | None, int, int]] = []
+    parts += [(each, each.body, each.end) for each in document.sections if each.role != "back"]
+    found = []
+    for section, first, last in parts or [(None, 0, len(text))]:
+        for start, end in sentence_spans(text, first, last):
+            span = Span(document=document.id, start=start, end=end, quote=text[start:end])
+            short = len(span.quote.split()) < _MIN_WORDS
+            if any(map(str.isalnum, span.quote)):
+                found.append(ReportSentence(span, section, short or any(a <= start < b for a, b in captions)))
+    return sorted(found, key=lambda each: each.beside)
+
+
+def numbered(
+    document: Document, context: RecipeContext, prompt: Prompt, *, hidden: Collection[str] = (), beside: int = 0
+) -> tuple[dict[int, Span], str]:
+    """The sentences of a document by number and the lines that show them, as far as the model's window holds them.
+
+    Sections of the `hidden` roles are left out, unless nothing else is there, and always what stands beside the text;
+    the other sentences have their numbers all the same. `beside` are characters to keep free.
+    """
+    told = [(at, each) for at, each in enumerate(report_sentences(document), 1) if not each.beside]
+    seen = [(at, each) for at, each in told if each.section is None or each.section.role not in hidden] or told
+    spans = {at: each.span for at, each in seen}
+    lines = "\n".join(f"{number}. {' '.join(span.quote.split())}" for number, span in spans.items())
     shown = context.fit(lines, prompt, beside=beside)
     if shown == lines:
         return spans, shown
     shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
-    return spans[: shown.count("\n") + 1 if shown else 0], shown + CUT_MARK
+    count = shown.count("\n") + 1 if shown else 0
+    return dict(islice(spans.items(), count)), shown + CUT_MARK
 
 
 def pointed(
     numbers: Sequence[int],
-    spans: Sequence[Span],
+    spans: Mapping[int, Span],
     what: str,
     *,
     tolerated: int = 0,
@@ -204,13 +227,13 @@ def pointed(
     faults: list[ItemRejection] = []
     found: dict[int, Span] = {}
     for number in map(int, numbers):
-        if not 1 <= number <= len(spans):
-            details = f"number {number} of {len(spans)} sentences"
+        if number not in spans:
+            details = f"number {number}; the numbers are {min(spans, default=0)} to {max(spans, default=0)}"
             faults.append(ItemRejection(reason=f"a sentence for the {what} is not in the source", details=details))
-        elif fault := sound(spans[number - 1].quote, what=f"quote for the {what}"):
+        elif fault := sound(spans[number].quote, what=f"quote for the {what}"):
             faults.append(fault)
         else:
-            found[number] = spans[number - 1]
+            found[number] = spans[number]
     if len(faults) > tolerated:
         return faults[0]
     if passed_over is not None:

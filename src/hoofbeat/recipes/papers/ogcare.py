@@ -195,8 +195,8 @@ def _report(item: RecipeItem, context: RecipeContext) -> Document:
     return context.document(item.documents[0])
 
 
-def _shown(item: RecipeItem, context: RecipeContext, step: str) -> tuple[list[Span], str]:
-    """The sentences of the report that a step shows, and the numbered lines."""
+def _shown(item: RecipeItem, context: RecipeContext, step: str) -> tuple[dict[int, Span], str]:
+    """The sentences of the report that a step shows, by number, and the numbered lines."""
     document, prompt = _report(item, context), load_prompt(f"ogcare-{step}")
     written = sum(len(str(item.get(name, ""))) for name in ("significance", "context", "question", "answer"))
     return numbered(document, context, prompt, hidden=_HIDDEN[step], beside=len(document.title) + written + _BESIDE)
@@ -260,8 +260,8 @@ def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContex
         return _wrong(why)
     if isinstance(done, ItemRejection):
         return _wrong(done)
-    told, doubt = told_at(step, done, spans, document)
-    step_at = begun_at(step, told, spans, document)
+    told, doubt = told_at(step, done, list(spans.values()), document)
+    step_at = begun_at(step, told, list(spans.values()), document)
     item = _passing(item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at), passed)
     if not telling_words(step):
         return _wrong(ItemRejection(reason="the decisive step names nothing", details=step))
@@ -292,7 +292,7 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
     limited = _limitations(item, value["limitations"], spans, context)
     if isinstance(limited, ItemRejection):
         return _wrong(limited)
-    done, doubtful = _sorted(_passing(limited, passed), said, spans, context)
+    done, doubtful = _sorted(_passing(limited, passed), said, list(spans.values()), context)
     if len(done["facts"]) < s.min_events:
         details = f"{len(done['facts'])} of {len(said)} events"
         return _wrong(ItemRejection(reason="too few events before the decisive step", details=details))
@@ -327,14 +327,14 @@ def _is_test(step: str) -> bool:
     return any(form in ("test", "testing") or names_test(form) for form in content_forms(step))
 
 
-def _named(chosen: Sequence[Span], spans: Sequence[Span]) -> str:
+def _named(chosen: Sequence[Span], spans: Mapping[int, Span]) -> str:
     """Sentences by their numbers, for a message to the model."""
-    numbers = [str(spans.index(span) + 1) for span in chosen]
+    numbers = [str(number) for number, span in spans.items() if span in chosen]
     return f"sentence {numbers[0]}" if len(numbers) == 1 else f"sentences {', '.join(numbers)}"
 
 
 def _limitations(
-    item: RecipeItem, entries: Sequence[dict[str, Any]], spans: Sequence[Span], context: RecipeContext
+    item: RecipeItem, entries: Sequence[dict[str, Any]], spans: Mapping[int, Span], context: RecipeContext
 ) -> RecipeItem | ItemRejection:
     """The item with what ruled standard care out, each with its quote."""
     s = context.settings
