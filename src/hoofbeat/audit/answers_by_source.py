@@ -301,7 +301,8 @@ def limited_by_window(
     """What the model's window kept from being shown, as steps of the answer's trace."""
     told = f"{window:,} tokens" if window else f"{ASSUMED_WINDOW}"
     if shown.route == "retrieved" and (size > room.characters or shown.source in room.tight):
-        text = f"the source has {size:,} characters, and the window ({told}) has room for {room.characters:,}"
+        what = f"the source has {size:,} characters" + ("" if size > room.characters else ", more with passages' marks")
+        text = f"{what}, and the window ({told}) has room for {room.characters:,}"
         yield TraceStep(stage=WINDOW, what="searched", text=text)
     if dropped:
         text = f"the window ({told}) has no room for all that was found; not shown, or cut: {', '.join(dropped)}"
