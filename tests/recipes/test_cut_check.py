@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.recipes.cases.cut_check import cut_check, marked
+from hoofbeat.recipes.cases.cut_check import cut_check, marked, names_infection
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction, redact
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe_items import RecipeItem
@@ -131,3 +131,9 @@ def test_changes_of_the_second_look_are_made(tmp_path: Path) -> None:
             (item,) = step.run([item], context)
     assert item["stem"] == "She had fever. Echocardiography showed a mass"
     assert [each["what"] for each in item["cut_check"]["changes"]] == ["put back", "put back"]
+
+
+def test_an_infection_with_an_organism_is_a_disease_that_no_vocabulary_needs_to_know() -> None:
+    assert names_infection("Disseminated Talaromyces marneffei infection")
+    assert not names_infection("Disseminated infection")
+    assert not names_infection("Talaromyces marneffei in culture")

@@ -129,3 +129,10 @@ def test_an_overloaded_answer_is_shortened_with_its_options(tmp_path: Path) -> N
     item, asked = _chosen(tmp_path, LACERATION, "Splenic rupture", answer_wording="Liver laceration")
     assert (len(asked), item["diagnosis"], item["chosen"]) == (1, "Liver laceration", ["Splenic rupture"])
     assert item["answer_reworded"] == {"from": LACERATION, "to": "Liver laceration"}
+
+
+def test_a_shorter_answer_that_is_refused_is_told_to_reviewers(tmp_path: Path) -> None:
+    item, asked = _chosen(tmp_path, LACERATION, "Splenic rupture", answer_wording="Abdominal trauma")
+    assert (len(asked), item["diagnosis"]) == (2, LACERATION)
+    (flag,) = item["flags"]
+    assert flag.startswith("a shorter answer was refused: The answer wording 'Abdominal trauma' can't be used")

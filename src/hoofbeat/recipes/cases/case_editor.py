@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from hoofbeat.corpus.terms import content_forms
 from hoofbeat.recipes.cases.answer_options import plain_option, same, unfit
 from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES, NamedDiagnosis
-from hoofbeat.recipes.cases.cut_check import not_wider
+from hoofbeat.recipes.cases.cut_check import names_infection, not_wider
 from hoofbeat.recipes.cases.item_review import TextEdit
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction, drop_empty_headings
 from hoofbeat.recipes.cases.shown_sentences import shown, with_shown
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.guards.diagnosis_names import names_organism, same_as_answer
+from hoofbeat.recipes.guards.diagnosis_names import same_as_answer
 from hoofbeat.recipes.guards.leaks import names_in_full
 from hoofbeat.recipes.guards.text_checks import sound
 from hoofbeat.recipes.recipe_items import RecipeItem
@@ -98,7 +97,7 @@ class CaseEditor:
     def wrong_answer(self, item: RecipeItem, answer: str, context: RecipeContext) -> str:
         """Why a name is neither another name of the diagnosis nor a wider one."""
         names = [item["diagnosis"], *map(str, item.get("synonyms", ()))]
-        if _names_infection(answer) and any(set(content_forms(answer)) <= set(content_forms(each)) for each in names):
+        if names_infection(answer) and any(set(content_forms(answer)) <= set(content_forms(each)) for each in names):
             return ""  # no vocabulary has every infection: "Disseminated Talaromyces marneffei infection"
         return not_wider(answer, names, context.document(item.documents[0]), context)
 
@@ -114,13 +113,6 @@ class CaseEditor:
     def same_option(self, one: str, other: str, context: RecipeContext) -> str:
         """Why two options mean the same."""
         return same(one, other, [context.vocabulary(each) for each in VOCABULARIES])
-
-
-def _names_infection(name: str) -> bool:
-    """Whether a name is that of an infection with an organism that it names."""
-    words = re.findall(r"[^\W\d_]+", name)
-    known = any(map(names_organism, (*words, *map(" ".join, pairwise(words)))))
-    return known and not {"infection", "coinfection"}.isdisjoint(content_forms(name))
 
 
 def _renamed(item: RecipeItem, old: str, new: str, origin: str = "") -> RecipeItem:

@@ -18,7 +18,9 @@ as `Redaction.listed` writes it, and the `cut_check` that these steps write.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence, Set
+from itertools import pairwise
 from typing import Any
 
 from hoofbeat.benchmarks.text_overlap import find_quote
@@ -38,7 +40,7 @@ from hoofbeat.recipes.cases.rewording import (
 )
 from hoofbeat.recipes.cases.shown_sentences import insisted, noted_rewordings
 from hoofbeat.recipes.context import RecipeContext, TableFile
-from hoofbeat.recipes.guards.diagnosis_names import excludes, other_organism, same_as_answer
+from hoofbeat.recipes.guards.diagnosis_names import excludes, names_organism, other_organism, same_as_answer
 from hoofbeat.recipes.guards.leak_words import is_disease
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, names_in_full
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
@@ -336,7 +338,14 @@ def _unknown(wording: str, names: Sequence[str], known: Set[str], context: Recip
 
 def _is_disease(name: str, context: RecipeContext) -> bool:
     known = any(context.vocabulary(each).find_phrases(name) for each in VOCABULARIES)
-    return known or any(map(is_disease, content_forms(name)))
+    return known or names_infection(name) or any(map(is_disease, content_forms(name)))
+
+
+def names_infection(name: str) -> bool:
+    """Whether a name is that of an infection with an organism that it names."""
+    words = re.findall(r"[^\W\d_]+", name)
+    known = any(map(names_organism, (*words, *map(" ".join, pairwise(words)))))
+    return known and not {"infection", "coinfection"}.isdisjoint(content_forms(name))
 
 
 def _mentions(item: RecipeItem, answer: str, words: str, case: Redaction) -> list[Leak]:

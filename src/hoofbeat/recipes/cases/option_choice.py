@@ -90,7 +90,10 @@ def choose_options(
         objections = [*filter(None, [wrong]), *choice.objections]
         if not objections and len(choice.chosen) >= minimum:
             return put(choice.recorded(item), choice.chosen[:maximum], context)
-        otherwise = _finished(choice, item, context)
+        # A model that insists gets the full answer, and reviewers read what it would have written.
+        otherwise = _finished(
+            choice, flagged(item, f"a shorter answer was refused: {wrong}") if wrong else item, context
+        )
         if len(choice.chosen) >= minimum:
             return AskAgain(reason="a rule objects to an option", say=" ".join(objections), otherwise=otherwise)
         say = " ".join((_few(len(choice.chosen), minimum), *objections, _more(pool, shown)))
