@@ -204,3 +204,8 @@ def test_the_letter_of_a_genus_is_no_letter_of_an_option(said: str) -> None:
     for option in options:
         assert read_choice(said.format(option), options).choice == option
     assert read_choice("C. Gout", options).choice == "Gout"
+
+
+def test_a_small_letter_alone_is_no_word_and_still_a_choice() -> None:
+    assert read_choice("a", CHEST).choice == CHEST[0]
+    assert read_choice("(a", CHEST).choice == CHEST[0]

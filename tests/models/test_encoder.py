@@ -63,11 +63,10 @@ def test_a_text_is_read_up_to_256_tokens(encoder: MiniLM) -> None:
 
 def test_token_states_belong_to_the_tokens(encoder: MiniLM) -> None:
     fever, empty, pair = encoder.token_states(["fever", "", "the patient"])
-    assert fever.tokens == ("fever",)
-    assert fever.states.shape == (1, encoder.dimension)
-    assert empty.tokens == ()
-    assert empty.states.shape == (0, encoder.dimension)
-    assert pair.tokens == ("the", "patient")
+    assert fever.tokens == ("[CLS]", "fever", "[SEP]")
+    assert fever.states.shape == (3, encoder.dimension)
+    assert empty.tokens == ("[CLS]", "[SEP]")
+    assert pair.tokens == ("[CLS]", "the", "patient", "[SEP]")
 
 
 def test_identity_names_weights_and_settings(encoder: MiniLM) -> None:

@@ -279,7 +279,8 @@ class QuestionOptions:
     def _is_genus(self, text: OutputText, match: re.Match[str]) -> bool:
         """Whether a letter begins the text of another option, as in "M. canis sepsis": it shortens a genus there."""
         start = match.start("label")
-        named = self._exact(text, text.word_at(start))
+        first = text.word_at(start)  # in a text that folds to no words there is none
+        named = self._exact(text, first) if first < len(text.words) else None
         if named is None or named.start != start:
             return False
         return any(_SHORT_GENUS.match(self.texts[index]) for index in named.options)

@@ -182,6 +182,9 @@ KINDS: dict[str, FolderKind] = {
     "set-stats": FolderKind(
         "Figures of test collections", "Questions, documents, positives and lengths of sets, and their overlap.", "set"
     ),
+    "protocol": FolderKind(
+        "A paper's protocol", "What the paper did, and where this run differs from it.", "difference"
+    ),
     "labels": FolderKind("Specialties of documents", "A specialty for each document of a corpus.", "document"),
     "evidence": FolderKind("Evidence by source", "What each source has to say to each question.", "search"),
     "themes": FolderKind("Themes of an audit", "What sources disagree about, grouped."),

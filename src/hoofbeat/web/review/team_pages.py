@@ -77,6 +77,7 @@ class IntervalOut(BaseModel):
     high: float
     level: float
     method: str
+    few: int
 
 
 class PersonProgressOut(BaseModel):
