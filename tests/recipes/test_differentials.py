@@ -136,6 +136,7 @@ def test_what_is_not_one_diagnosis_is_turned_away(tmp_path: Path, diagnosis: str
         ("She had a history of tuberculosis.", "a history of tuberculosis", "a history of tuberculosis"),
         ("We suspected tuberculosis.", "We suspected tuberculosis", "We suspected tuberculosis"),
         ("It was no tuberculosis.", "was no tuberculosis", "the quote denies the diagnosis"),
+        ("She not only developed tuberculosis but a rash.", "not only developed tuberculosis", "not only developed"),
         ("It may be tuberculosis.", "had fever and a rash", "the quote for the diagnosis does not name it"),
     ],
 )

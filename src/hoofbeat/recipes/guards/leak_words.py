@@ -359,8 +359,11 @@ class NormalisedText:
         return any(tuple(after[: len(phrase)]) == phrase for phrase in known.denied_after)
 
     def _turns(self, place: int) -> bool:
-        """Whether a new statement begins here: "dilation without a transition point, with pneumatosis of the wall"."""
-        return self.forms[place] == "with" and place > 0 and self.forms[place - 1] == COMMA
+        """Whether what is denied before ends here: ", with pneumatosis of the wall", "not only developed an abscess"."""
+        before = self.forms[place - 1] if place else ""
+        return (self.forms[place], before) == ("with", COMMA) or (
+            before == "not" and self.forms[place] in ("only", "just", "merely")
+        )
 
 
 def _holds(words: Sequence[str], phrase: Sequence[str]) -> bool:
