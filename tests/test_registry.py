@@ -117,3 +117,16 @@ def test_an_installed_package_is_found_by_its_entry_point(
     assert any(point.name == "ahoj" for point in importlib.metadata.entry_points(group="hoofbeat.plugins"))
     assert found.get(Greeting, "ahoj").name == "ahoj"
     assert [each.name for each in found.plugins] == ["hoofbeat_ahoj"]
+
+
+def test_a_file_that_is_changed_in_the_same_second_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "mine.py"
+    for text, message in (("x = 1", "defines no extension"), ("1 / 0", "ZeroDivisionError")):
+        file.write_text(text)
+        os.utime(file, (1, 1))
+        with pytest.raises(UsageError, match=message):
+            Registry().load_file(file)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]

@@ -22,9 +22,10 @@ import os
 import pkgutil
 import re
 import sys
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from hoofbeat.errors import HoofbeatError, UsageError, did_you_mean
@@ -213,15 +214,25 @@ def _read_pack(path: Path) -> Extension:
     return pack
 
 
+class _FileAsItIs(SourceFileLoader):
+    """Compiles a user's file anew: bytecode kept beside it may be that of another text of the same second and size."""
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 (the interface has it)
+        """The code of the file as it is now; nothing is written beside it."""
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
 def _run_file(path: Path, digest: str) -> ModuleType:
     name = f"hoofbeat_plugin_{digest[:16]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    loader = _FileAsItIs(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None or path.suffix != ".py":
         raise UsageError("this is not a Python file", where=str(path), fix="name a .py file, or a pack's .toml file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # annotations that are written as text are looked up there
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except HoofbeatError:
         raise
     except Exception as err:

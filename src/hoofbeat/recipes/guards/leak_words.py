@@ -359,7 +359,7 @@ class NormalisedText:
         return any(tuple(after[: len(phrase)]) == phrase for phrase in known.denied_after)
 
     def _turns(self, place: int) -> bool:
-        """Whether what is denied before ends here: ", with pneumatosis of the wall", "not only developed an abscess"."""
+        """Whether what is denied before ends here: ", with pneumatosis of the wall", "not only had an abscess"."""
         before = self.forms[place - 1] if place else ""
         return (self.forms[place], before) == ("with", COMMA) or (
             before == "not" and self.forms[place] in ("only", "just", "merely")
