@@ -330,6 +330,22 @@ def test_an_infection_with_an_organism_is_a_disease(tmp_path: Path, old: str, ne
         assert (not editor.wrong_answer(item, new, context)) == bool(fits)
 
 
+def test_what_an_edit_takes_out_of_the_key_is_a_doubtful_leak_only(tmp_path: Path) -> None:
+    old, new = "Clostridium perfringens emphysematous cholecystitis", "Emphysematous cholecystitis"
+    first = {"diagnosis": old, "synonyms": ["Clostridium perfringens"]}
+    item = RecipeItem(id="case", documents=("case",), values=first)
+    editor = CaseEditor(lambda _item: TriedQuestion(question="", answer=old, case=""), max_words=20)
+    isolated = "Cultures of the bile grew Clostridium perfringens."
+    with a_context(tmp_path, [_document()], cupcase.CupcaseSettings(), says()) as context:
+        assert editor.leak(item, isolated, context) == ("Clostridium perfringens", True)
+        wider = editor.with_answer(item, new)
+        assert editor.leak(wider, isolated, context) == ("Clostridium perfringens", False)
+        assert editor.leak(wider, "It was an emphysematous cholecystitis.", context) == (
+            "emphysematous cholecystitis",
+            True,
+        )
+
+
 def _reason(artefact: Artefact) -> tuple[str, str]:
     (rejected,) = read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)
     return rejected.step, rejected.reason

@@ -7,7 +7,7 @@ from it, and the places in the source stay known.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from hoofbeat.corpus.terms import content_forms
 from hoofbeat.recipes.cases.answer_options import plain_option, same, unfit
@@ -91,7 +91,11 @@ class CaseEditor:
             item["diagnosis"], item.get("synonyms", ()), context.document(item.documents[0]), context
         )
         leaks = [leak for leak in named.leaks(text) if leak.text not in item.get("allowed", ())]
-        full = [leak.text for leak in leaks if names_in_full(leak, item["diagnosis"])]
+        full = [
+            leak.text
+            for leak in leaks
+            if names_in_full(leak, item["diagnosis"]) and not _taken_out(item, set(content_forms(leak.text)))
+        ]
         return (full[0], True) if full else (leaks[0].text, False) if leaks else None
 
     def wrong_answer(self, item: RecipeItem, answer: str, context: RecipeContext) -> str:
@@ -113,6 +117,13 @@ class CaseEditor:
     def same_option(self, one: str, other: str, context: RecipeContext) -> str:
         """Why two options mean the same."""
         return same(one, other, [context.vocabulary(each) for each in VOCABULARIES])
+
+
+def _taken_out(item: RecipeItem, words: Set[str]) -> bool:
+    """Whether words belong to what the key has no more, such as the organism: "due to group A Streptococcus"."""
+    now = set(content_forms(item["diagnosis"]))
+    first = set(content_forms(str(item.get("answer_in_report", ""))))
+    return now.isdisjoint(words) and not (first - now).isdisjoint(words)
 
 
 def _renamed(item: RecipeItem, old: str, new: str, origin: str = "") -> RecipeItem:
