@@ -28,10 +28,11 @@ TYPICAL_BYTES_PER_TOKEN = 4
 DEFAULT_WINDOW = 8192
 """Tokens, where neither the configuration nor what is known of the model nor the endpoint says."""
 
-WindowSource = Literal["configured", "known", "endpoint", "assumed"]
+WindowSource = Literal["configured", "known", "unchecked", "endpoint", "assumed"]
 _SOURCES: dict[WindowSource, str] = {
     "configured": "as configured",
     "known": "known for this model",
+    "unchecked": "entered from memory, unchecked",
     "endpoint": "told by the endpoint",
     "assumed": "assumed",
 }

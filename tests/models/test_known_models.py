@@ -100,6 +100,25 @@ def test_a_provider_s_model_has_its_window_limit_and_list_price(ledger: Ledger) 
     assert batch.price.tokens_in == 1.25
 
 
+def test_facts_entered_from_memory_are_said_to_be_unchecked(ledger: Ledger) -> None:
+    told: list[str] = []
+    address = "https://generativelanguage.googleapis.com/v1beta/openai#gemini-2.5-flash"
+    gemini = a_model(address, ledger, told)
+    assert gemini.window == ContextWindow(tokens=1_048_576, source="unchecked")
+    assert gemini.price is not None
+    assert gemini.price.source.endswith("unchecked")
+    assert "unchecked" in str(gemini.window)
+    assert len(told) == 1
+    assert "context window and price were entered from memory" in told[0]
+    assert "set context, price_in and price_out in hoofbeat.toml" in told[0]
+    told.clear()
+    configured = a_model(address, ledger, told, context=9000, price_in=1.0, price_out=1.0)
+    assert configured.window.source == "configured"
+    a_model("openai:gpt-4o", ledger, told)
+    a_model("http://host/v1#meta-llama/Llama-3.3-70B-Instruct", ledger, told)  # its server is asked
+    assert told == []
+
+
 def test_the_configuration_comes_first(ledger: Ledger) -> None:
     model = a_model("openai:gpt-4o", ledger, context=9000, price_in=1.0, price_out=3.0)
     assert model.window == ContextWindow(tokens=9000, source="configured")

@@ -404,7 +404,7 @@ def run_ask(
 
 
 def _window_notes(found: AskResult, model: Model) -> list[str]:
-    """What the model's window kept from being shown, and whether its size is only assumed."""
+    """What the model's window kept from being shown, and whether its size is assumed or unchecked."""
     told = []
     if found.cited is not None and found.cited.answer.dropped:
         left, shown = len(found.cited.answer.dropped), len(found.cited.answer.evidence)
@@ -414,7 +414,7 @@ def _window_notes(found: AskResult, model: Model) -> list[str]:
     cut = [each.name for each in replies if each.answer.dropped]
     told += [f"sources that do not fit were searched: {', '.join(searched)}"] if searched else []
     told += [f"not all that was found fits: {', '.join(cut)}"] if cut else []
-    if not told and model.window.source != "assumed":
+    if not told and model.window.source not in ("assumed", "unchecked"):
         return []
     return [f"The model's window ({model.window}): {'; '.join(told) or 'it kept nothing from being shown'}."]
 

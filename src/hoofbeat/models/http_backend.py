@@ -168,10 +168,7 @@ class HttpBackend:
         listed = self._get(f"{self._url}/models")
         if listed is None:
             return None
-        props = (
-            self._get(f"{self._url.removesuffix('/v1')}/props") if not (found := _listed(listed, self._name)) else {}
-        )
-        return found or _served(props)
+        return _listed(listed, self._name) or _served(self._get(f"{self._url.removesuffix('/v1')}/props"))
 
     def _get(self, url: str) -> object:
         """What a GET answers as JSON: an empty object for any answer that is none, None where nothing answers."""

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models.budget import Price
+from hoofbeat.window import ContextWindow
 
 _FILE = Path(__file__).parent / "data" / "models.toml"
 _Price = Annotated[float, msgspec.Meta(ge=0)]
@@ -26,12 +27,14 @@ _Tokens = Annotated[int, msgspec.Meta(ge=1)]
 class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who serves a model, from which addresses; `as_of` is the date of the facts.
 
-    `batch` is the share of the list price that batches cost.
+    `checked` is false for facts that were entered from memory and compared with no page. `batch` is the share of the
+    list price that batches cost.
     """
 
     as_of: str
     hosts: tuple[str, ...] = ()
     source: str = ""
+    checked: bool = True
     batch: _Price = 1.0
 
 
@@ -70,15 +73,23 @@ class KnownModels:
 
     def served_by_provider(self, known: KnownModel, host: str) -> bool:
         """Whether this address is that of the model's provider."""
-        return host in self._facts.providers[known.provider].hosts
+        return host in self.provider(known).hosts
+
+    def provider(self, known: KnownModel) -> Provider:
+        """Who serves the model."""
+        return self._facts.providers[known.provider]
+
+    def window(self, known: KnownModel) -> ContextWindow:
+        """The largest window that the model can have, and whether that was checked."""
+        return ContextWindow(tokens=known.context, source="known" if self.provider(known).checked else "unchecked")
 
     def price(self, known: KnownModel, *, batch: bool = False) -> Price | None:
         """The list price; None where the file has none."""
         if known.price_in is None or known.price_out is None:
             return None
-        provider = self._facts.providers[known.provider]
+        provider = self.provider(known)
         share = provider.batch if batch else 1.0
-        source = f"list price of {provider.as_of}, {self.currency}"
+        source = f"list price of {provider.as_of}, {self.currency}" + ("" if provider.checked else ", unchecked")
         return Price(tokens_in=share * known.price_in, tokens_out=share * known.price_out, source=source)
 
 

@@ -117,7 +117,7 @@ class Model:
         pacer: Pacer | None = None,
         attempts: int = 6,
         window: ContextWindow | None = None,
-        max_window: int | None = None,
+        max_window: ContextWindow | None = None,
         max_output: int | None = None,
         reasoning: int = 0,
         tell: Callable[[str], None] | None = None,
@@ -170,7 +170,7 @@ class Model:
         if self._window is None:
             self._window = self._asked_window()
             if self._window.source == "assumed" and self._tell is not None:
-                able = f" (its weights can read {self.max_window:,})" if self.max_window else ""
+                able = f" (its weights can read {self.max_window.tokens:,})" if self.max_window else ""
                 self._tell(
                     f"{self.spec}: how many tokens its server reads is not known{able}; Hoofbeat assumes "
                     f"{self._window.tokens:,}. If it reads more, set context in hoofbeat.toml: then less is cut or "
@@ -209,8 +209,8 @@ class Model:
         return ContextWindow(tokens=tokens, source="endpoint") if tokens else self._assumed_window()
 
     def _assumed_window(self) -> ContextWindow:
-        if self.max_window is not None and self.max_window <= ASSUMED_WINDOW.tokens:
-            return ContextWindow(tokens=self.max_window, source="known")
+        if self.max_window is not None and self.max_window.tokens <= ASSUMED_WINDOW.tokens:
+            return self.max_window
         return ASSUMED_WINDOW
 
     @property

@@ -42,7 +42,7 @@ from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.batch_formats import BATCH_FORMATS, BatchFormat
 from hoofbeat.models.budget import Budget, Price
 from hoofbeat.models.http_backend import HttpBackend
-from hoofbeat.models.known_models import KnownModel, KnownModels, bare_name, load_known_models
+from hoofbeat.models.known_models import KnownModel, KnownModels, Provider, bare_name, load_known_models
 from hoofbeat.models.model import Model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.models.replay import ReplayBackend
@@ -175,16 +175,21 @@ def load_model(
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
     )
+    price = _price(target, settings, facts, known if served or isinstance(backend, BatchBackend) else None, config)
+    largest = facts.window(known) if known is not None else None
+    window = _window(settings, backend, largest if known is not None and (served or not known.weights) else None)
+    if known is not None and tell is not None:
+        _tell_unchecked(spec, facts.provider(known), window, price, tell)
     return Model(
         spec=spec,
         backend=backend,
         ledger=ledger,
         budget=budget,
-        price=_price(target, settings, facts, known if served or isinstance(backend, BatchBackend) else None, config),
+        price=price,
         pacer=pacer,
         attempts=settings.attempts,
-        window=_window(settings, backend, known, served=served),
-        max_window=known.context if known is not None else None,
+        window=window,
+        max_window=largest,
         max_output=known.output if known is not None else None,
         reasoning=_allowance(target, settings, reasoning),
         tell=tell,
@@ -211,9 +216,7 @@ def _price(
     return facts.price(known, batch=target.startswith("batch:"))
 
 
-def _window(
-    settings: ModelSettings, backend: Backend, known: KnownModel | None, *, served: bool
-) -> ContextWindow | None:
+def _window(settings: ModelSettings, backend: Backend, known: ContextWindow | None) -> ContextWindow | None:
     """The window as far as it is known without a call; None where the endpoint is to be asked.
 
     A server may serve less of open weights than they can read, so it is asked first.
@@ -221,11 +224,25 @@ def _window(
     if settings.context:
         return ContextWindow(tokens=settings.context, source="configured")
     own = getattr(backend, "context", None)
-    if isinstance(own, int):
-        return ContextWindow(tokens=own, source="known")
-    if known is not None and (served or not known.weights):
-        return ContextWindow(tokens=known.context, source="known")
-    return None
+    return ContextWindow(tokens=own, source="known") if isinstance(own, int) else known
+
+
+def _tell_unchecked(
+    spec: str, provider: Provider, window: ContextWindow | None, price: Price | None, tell: Callable[[str], None]
+) -> None:
+    """Say which facts that a command uses were never compared with the provider's page."""
+    if provider.checked:
+        return
+    used = {
+        "context window": (window is not None and window.source == "unchecked", "context"),
+        "price": (price is not None and bool(price.source), "price_in and price_out"),
+    }
+    if names := [name for name, (is_used, _) in used.items() if is_used]:
+        fields = ", ".join(field for is_used, field in used.values() if is_used)
+        tell(
+            f"{spec}: its {' and '.join(names)} were entered from memory (as of {provider.as_of}) and are unchecked. "
+            f"Check the provider's page, and set {fields} in hoofbeat.toml"
+        )
 
 
 def _allowance(target: str, settings: ModelSettings, asked: int | None) -> int:

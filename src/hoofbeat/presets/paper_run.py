@@ -161,7 +161,7 @@ def observed_differences(artefacts: Sequence[Artefact]) -> list[PaperDifference]
     assumed: dict[str, dict[str, None]] = {}
     for artefact in artefacts:
         for window in windows_of(artefact.manifest.settings).values():
-            if window.source == "assumed":
+            if window.source in ("assumed", "unchecked"):
                 assumed.setdefault(str(window), {})[artefact.path.name] = None
     found = [
         PaperDifference("window", "the model's own", f"{window}, in {some_of(list(folders), _NAMED)}")

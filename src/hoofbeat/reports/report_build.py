@@ -89,13 +89,13 @@ def limited_in_words(manifest: Manifest) -> str:
 
 
 def _window_notes(artefacts: Sequence[Artefact]) -> list[str]:
-    """What a reader must know of windows: which were assumed, and what they kept from being shown."""
+    """What a reader must know of windows: which are assumed or unchecked, and what they kept from being shown."""
     notes = []
     for artefact in artefacts:
         limited = limited_in_words(artefact.manifest)
         windows = windows_of(artefact.manifest.settings)
-        assumed = [role for role, window in windows.items() if window.source == "assumed"]
-        if not limited and not assumed:
+        doubtful = any(window.source in ("assumed", "unchecked") for window in windows.values())
+        if not limited and not doubtful:
             continue
         told = "; ".join(f"{role}: {window}" for role, window in windows.items())
         notes.append(
