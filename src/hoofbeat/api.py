@@ -604,6 +604,7 @@ def audit_sources(
     the one that answers; `sources` and `question_ids` choose some. `trial` is a trial of the judge, which the audit
     keeps.
     """
+    from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
     from hoofbeat.corpus import Corpus
     from hoofbeat.models.model_loading import UsedModels
@@ -639,7 +640,7 @@ def audit_sources(
             seed=seed,
         )
         if estimate:
-            return plan.estimate(models.answers, models.compares)
+            return estimate_audit(plan, models.answers, models.compares)
         sources_read = [documents.artefact.reference(), *inputs]
         return _audited(plan, models, in_lines, folder_path(output), sources_read, pack, _path(trial), shown)
 
@@ -680,6 +681,7 @@ def audit_answers(
     The file has the fields `question`, `source`, `answer` and, if known, `absent`; `fields` says what it calls them
     (`"id=focus+qtype,source=site"`). The other options are those of `audit_sources`.
     """
+    from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit_of_answers
     from hoofbeat.models.model_loading import UsedModels
     from hoofbeat.store.artefact import file_reference
@@ -698,7 +700,7 @@ def audit_answers(
             seed=seed,
         )
         if estimate:
-            return plan.estimate(models.answers, models.compares)
+            return estimate_audit(plan, models.answers, models.compares)
         inputs, no_line = [file_reference(path, "answers")], UsedModels(lambda spec: session.model(spec or model))
         shown = progress or default_progress()
         return _audited(plan, models, no_line, folder_path(output), inputs, pack, _path(trial), shown)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers_by_source import evidence_by_search
 from hoofbeat.audit.answers_file import SourceAnswer
+from hoofbeat.audit.audit_estimate import estimate_audit
 from hoofbeat.audit.audit_plan import Shard, read_shard
 from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.audit.shard_merge import merge_audits
@@ -104,6 +105,45 @@ def test_a_source_that_is_added_costs_its_own_answers_and_pairs(ledger: Ledger, 
         assert asked(server) == [5, 5, 5 * 3]
         assert not set(known) & {seen.text for seen in server.seen}
         assert all(SOURCES[place].id in seen.text for seen in server.seen)
+
+
+@pytest.mark.parametrize("probe", [0, 6])
+def test_the_estimate_for_a_new_edition_is_what_it_then_costs(ledger: Ledger, tmp_path: Path, probe: int) -> None:
+    """The ledger leads the estimate: only the new edition's answers, checks and pairs are announced."""
+    changed = [*SOURCES[:2], a_document("cairn", ("Bathing", "At Cairn baths are fine.")), *SOURCES[3:]]
+    script = [
+        Says("passage", "At Cairn baths", {"passage": "Bathing", "quote": "", "answer": "Go ahead, says Cairn."}),
+        *ADDRESSED,
+    ]
+    with ScriptedServer(*script) as server:
+        model = a_model(server.spec(), ledger)
+        audit_sources(a_plan(SOURCES, probe=probe), model, model, tmp_path / "before", inputs=[])
+        known = len(server.seen)
+        again = estimate_audit(a_plan(SOURCES, probe=probe), model, model)
+        assert (again.calls, again.cached) == (0, known)
+        estimate = estimate_audit(a_plan(changed, probe=probe), model, model)
+        assert len(server.seen) == known
+        assert estimate.calls == 5 + 5 + 5 * 4 + probe
+        server.seen.clear()
+        audit_sources(a_plan(changed, probe=probe), model, model, tmp_path / "after", inputs=[])
+        assert estimate.calls - probe <= len(server.seen) <= estimate.calls
+        assert sum(seen.body["max_tokens"] for seen in server.seen) <= estimate.max_tokens_out
+        assert estimate_audit(a_plan(changed, probe=probe), model, model).calls == 0
+
+
+def test_an_estimate_for_answers_that_are_given_knows_the_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    given = [SourceAnswer(question="q0", source=name, text=f"{name} says wait.") for name in NAMES[:3]]
+    plan = AuditPlan(
+        questions=QUESTIONS[-1:], pack=load_pack("transplant"), settings={"line": "given"}, given=given,
+        given_sources=NAMES[:3],
+    )  # fmt: skip
+    with ScriptedServer(*ADDRESSED) as server:
+        model = a_model(server.spec(), ledger)
+        assert estimate_audit(plan, model, model).calls == 3 + 3
+        audit_sources(plan, model, model, tmp_path / "audit", inputs=[])
+        more = replace(plan, given=[*given, SourceAnswer(question="q0", source="dune", text="Dune says go.")],
+                       given_sources=NAMES[:4])  # fmt: skip
+        assert (estimate_audit(plan, model, model).calls, estimate_audit(more, model, model).calls) == (0, 1 + 3)
 
 
 def test_a_source_that_changes_costs_its_own_answers_and_pairs(ledger: Ledger, tmp_path: Path) -> None:

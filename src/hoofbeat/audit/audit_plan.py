@@ -1,4 +1,4 @@
-"""The plan of an audit: what is asked of whom, how sources are shown, which part is done, and what it may cost."""
+"""The plan of an audit: what is asked of whom, how sources are shown, and which part is done."""
 
 from __future__ import annotations
 
@@ -14,28 +14,25 @@ from msgspec.structs import replace
 from hoofbeat.audit.answers_by_source import (
     FindEvidence,
     PlannedSourceAnswer,
-    absence_request,
     hero_line,
     is_hero,
     iter_source_plans,
-    source_request,
     through_hero,
     through_line,
 )
 from hoofbeat.audit.answers_file import SourceAnswer, parse_answer_fields, read_source_answers
 from hoofbeat.audit.audit_folder import AuditSource
 from hoofbeat.audit.economy_audit import Economy
-from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values, source_is_asked
-from hoofbeat.models import ChatRequest, Estimate, Model, load_encoder
+from hoofbeat.models import Model, load_encoder
 from hoofbeat.prompts import Pack, load_pack, load_prompt
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
 from hoofbeat.store.tables import content_sha256
 from hoofbeat.text import some_of
-from hoofbeat.window import BYTES_PER_TOKEN, size
+from hoofbeat.window import size
 
 
 class Shard(Struct, frozen=True, kw_only=True):
@@ -159,43 +156,6 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
         if self.given is None and model.context is not None:
             content["window"] = model.context  # another window shows other parts of the sources
         return content_sha256(content)[:16]
-
-    def estimate(self, model: Model, judge: Model) -> Estimate:
-        """What the audit would cost at most: every answer is checked for absence, no pair is absent or the same."""
-        longest = "x" * (BYTES_PER_TOKEN * (self.max_tokens or load_prompt("answer-source").max_tokens))
-        total = Estimate()
-        texts: dict[str, int] = {}
-        if self.given is not None:
-            by_id = {question.id: question for question in self.own_questions}
-            mine = [answer for answer in self.given if answer.question in by_id]
-            open_ones = [answer for answer in mine if answer.absent is None]
-            total = total + model.estimate([absence_request(by_id[each.question], each.text) for each in open_ones])
-            for answer in mine:
-                texts[answer.question] = max(texts.get(answer.question, 0), len(answer.text))
-        else:
-            for planned in self.each_planned(model):
-                worst = absence_request(planned.question, f"{longest} {planned.condition}")
-                request = source_request(planned, self.pack, self.max_tokens)
-                total = total + model.estimate([request]) + model.estimate([worst])
-        own = self.own_questions
-        count = self._sources_of(own)
-        for question in own:
-            text = "x" * texts.get(question.id, len(longest))
-            pairs = count[question.id] * (count[question.id] - 1) // 2
-            total = total + _times(judge, comparison_request(question, text, f"{text} ", self.pack), pairs)
-        swapped = comparison_request(Question(id="", text=longest), longest, longest, self.pack)
-        return total + _times(judge, swapped, self.probe)
-
-
-def _times(model: Model, request: ChatRequest, count: int) -> Estimate:
-    """What so many different calls of this size would cost."""
-    one = model.estimate([request])
-    return Estimate(
-        calls=count * one.calls,
-        tokens_in=count * one.tokens_in,
-        max_tokens_out=count * one.max_tokens_out,
-        max_money=None if one.max_money is None else count * one.max_money,
-    )
 
 
 DEFAULT_LINE = "hero"

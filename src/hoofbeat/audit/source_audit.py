@@ -117,7 +117,7 @@ def judge_all(
             if ahead is not None:
                 for plan in block:
                     for a, b in plan.asked:
-                        _offer(ahead, plan, a, b, "")
+                        offer_to_probe(ahead, plan, a, b, "")
             try:
                 frame = _judge_block(judge, block, kinds, economy, draw, tally, task)
             except BatchPending as err:
@@ -165,7 +165,7 @@ def _judge_block(
     def heard(plan: PairPlan, a: int, b: int, verdict: PairVerdict) -> None:
         tally.scanned += verdict.scanned
         if draw is not None and verdict.failure is None:
-            _offer(draw, plan, a, b, verdict.label)
+            offer_to_probe(draw, plan, a, b, verdict.label)
 
     if economy is not None:
         return compare_block(judge, block, kinds, economy, heard, progress=Within(task))
@@ -179,7 +179,8 @@ def _judge_block(
     )
 
 
-def _offer(draw: ReservoirSample[PairToProbe], plan: PairPlan, a: int, b: int, label: str) -> None:
+def offer_to_probe(draw: ReservoirSample[PairToProbe], plan: PairPlan, a: int, b: int, label: str) -> None:
+    """Offer a judged pair to the draw of those that are judged again with their answers exchanged."""
     sources = plan.claims[min(a, b)].source, plan.claims[max(a, b)].source
     draw.offer((plan.question.id, *sources, 0), (plan.question, sources, (plan.texts[a], plan.texts[b]), label))
 
@@ -277,20 +278,21 @@ def _answered(plan: AuditPlan, model: Model, pending: list[BatchPending], task: 
     if plan.given is not None:
         questions = {question.id: question for question in plan.own_questions}
         mine = (answer for answer in plan.given if answer.question in questions)
-        for given in _in_blocks(mine, size):
+        for given in in_blocks(mine, size):
             try:
                 yield decide_absence(model, questions, given, plan.pack, progress=Within(task))
             except BatchPending as err:
                 pending.append(err)
         return
-    for planned in _in_blocks(plan.each_planned(model), size):
+    for planned in in_blocks(plan.each_planned(model), size):
         try:
             yield answer_from_sources(model, planned, plan.pack, max_tokens=plan.max_tokens, progress=Within(task))
         except BatchPending as err:
             pending.append(err)
 
 
-def _in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of at most `size`."""
     stream = iter(items)
     while block := list(islice(stream, size)):
         yield block

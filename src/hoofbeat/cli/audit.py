@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from msgspec import Struct
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
+from hoofbeat.audit.audit_estimate import estimate_audit
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
 from hoofbeat.audit.economy_check import calls_saved
@@ -131,7 +132,7 @@ def command(calling: Calling, **options: object) -> None:
         if note := uncompared_note(plan):
             screen.say(note)
         if calling.only_estimate:
-            screen.estimate(plan.estimate(model, judge))
+            screen.estimate(estimate_audit(plan, model, judge))
             return
         if tried is None:
             screen.say(untried_note(judge, plan.pack, wanted.pack, wanted.output))

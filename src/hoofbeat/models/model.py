@@ -555,6 +555,72 @@ class Model:
         )
 
 
+NOT_IN_LEDGER = "this call is not in the ledger"
+"""The message of the failure that a `LedgerModel` gives for a call that was never made."""
+
+
+class LedgerModel(Model):
+    """A model that only repeats what its ledger has: no call is made, and `estimated` adds up what was asked of it.
+
+    A command that goes through its own steps with it learns which calls it would make, as far as earlier replies lead.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(
+            spec=model.spec,
+            backend=_NoBackend(model.identity),
+            ledger=model.ledger,
+            price=model.price,
+            window=model._window,
+            max_window=model.max_window,
+            max_output=model.max_output,
+            reasoning=model.reasoning,
+        )
+        self.estimated = Estimate()
+        self._asked: set[str] = set()
+
+    async def chat(self, request: ChatRequest) -> CallResult | Failure:
+        """What the ledger has, else a failure with the message `NOT_IN_LEDGER`."""
+        key = request_key(self.identity, "chat", request.content())[0]
+        if key not in self._asked:
+            self._asked.add(key)
+            self.estimated = self.estimated + self.estimate([request])
+        return await super().chat(request)
+
+    async def _ask(self, request: ChatRequest, key: str, body: bytes) -> Reply | Trouble:  # noqa: ARG002
+        return Trouble(kind="input", message=NOT_IN_LEDGER, attempts=0)
+
+
+class _NoBackend:
+    """Stands for an endpoint that must not be called."""
+
+    max_in_flight = 16
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def abandon(self) -> None:
+        """Nothing to let go of."""
+
+    async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
+        """Never a reply."""
+        return Trouble(kind="input", message=NOT_IN_LEDGER)
+
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:  # noqa: ARG002
+        """Never a measurement."""
+        return Trouble(kind="input", message=NOT_IN_LEDGER)
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:  # noqa: ARG002
+        """Never a vector."""
+        return Trouble(kind="input", message=NOT_IN_LEDGER)
+
+
 def model_facts(models: Mapping[str, Model]) -> dict[str, object]:
     """What a manifest records of models beside their identities, by their roles.
 

@@ -19,6 +19,7 @@ from hoofbeat.answering.answer_calls import prompt_for
 from hoofbeat.answering.conditions import SCORING
 from hoofbeat.answering.run_plan import RunPlan
 from hoofbeat.audit import AuditPlan, audit_sources
+from hoofbeat.audit.audit_estimate import estimate_audit
 from hoofbeat.judging import AnswerFolder
 from hoofbeat.judging.judge_plan import JudgePlan, plan_judging
 from hoofbeat.models import Estimate, Model
@@ -139,8 +140,8 @@ class AuditStep(Struct, frozen=True, kw_only=True):
     inputs: tuple[InputRef, ...]
 
     def estimates(self, tools: StepTools) -> dict[str, Estimate]:
-        """What it would spend at most: no source is silent, no two answers are the same."""
-        return {self.folder: self.plan.estimate(*self._models(tools.session))}
+        """What it would spend at most beside what the ledger has."""
+        return {self.folder: estimate_audit(self.plan, *self._models(tools.session))}
 
     def write(self, tools: StepTools) -> list[Artefact]:
         """Answer, compare, and write the audit."""

@@ -1,0 +1,101 @@
+"""What an audit would cost: the calls that its ledger does not have yet.
+
+The audit's own steps are gone through with the replies that the ledger has. An answer that is there leads to its check
+for absence and to its pairs, word for word; only what depends on an answer that is not there is counted as the most it
+can be. So a new edition of one source is estimated at its own answers and pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from hoofbeat.audit.answers_by_source import absence_request, answer_from_sources, source_request
+from hoofbeat.audit.answers_file import decide_absence
+from hoofbeat.audit.audit_plan import AuditPlan
+from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_pairs
+from hoofbeat.audit.pair_plan import Claim, plan_pairs
+from hoofbeat.audit.source_audit import PairToProbe, in_blocks, offer_to_probe, probe_order
+from hoofbeat.judging.stratified_sample import ReservoirSample
+from hoofbeat.models import ChatRequest, Estimate, Model
+from hoofbeat.models.model import NOT_IN_LEDGER, LedgerModel
+from hoofbeat.prompts import load_prompt
+from hoofbeat.records import Answer, Failure, Question
+from hoofbeat.window import BYTES_PER_TOKEN
+
+_BLOCK = 256
+
+
+def estimate_audit(plan: AuditPlan, model: Model, judge: Model) -> Estimate:
+    """What the audit would spend at most beside what the ledger has: an answer that is not there is never silent."""
+    longest = "x" * (BYTES_PER_TOKEN * (plan.max_tokens or load_prompt("answer-source").max_tokens))
+    reader = LedgerModel(model)
+    total = Estimate()
+    claims: dict[str, list[Claim]] = {}
+    open_answers: dict[str, int] = {}
+    for answer, unasked in _each_answer(plan, model, reader):
+        if not _is_missing(answer.failure):
+            claims.setdefault(answer.question, []).append(Claim.of(answer))
+        elif answer.text:
+            claims.setdefault(answer.question, []).append(Claim(answer.source, answer.text))
+        else:
+            open_answers[answer.question] = open_answers.get(answer.question, 0) + 1
+            if unasked is not None:
+                total = total + model.estimate([absence_request(unasked, f"{longest} {answer.source}")])
+    comparing = PairJudge(LedgerModel(judge), plan.pack)
+    draw: ReservoirSample[PairToProbe] = ReservoirSample(plan.probe, plan.seed)
+    complete = not open_answers
+    for question in sorted(plan.own_questions, key=lambda each: each.id):
+        mine = sorted(claims.get(question.id, ()), key=lambda each: each.source)
+        pairs = plan_pairs(question, mine)
+        for (a, b), verdict in zip(pairs.asked, judge_pairs(comparing, [pairs])[0], strict=True):
+            complete = complete and not _is_missing(verdict.failure)
+            if verdict.failure is None:
+                offer_to_probe(draw, pairs, a, b, verdict.label)
+        left = open_answers.get(question.id, 0)
+        speaking = sum(not each.absent and each.failure is None for each in mine)
+        worst = comparison_request(question, longest, f"{longest} ", plan.pack)
+        total = total + _times(judge, worst, left * speaking + left * (left - 1) // 2)
+    if plan.probe and complete:
+        probe_order(comparing, draw)
+    elif plan.probe:
+        swapped = comparison_request(Question(id="", text=longest), longest, longest, plan.pack)
+        total = total + _times(judge, swapped, plan.probe)
+    assert isinstance(comparing.model, LedgerModel)
+    return total + reader.estimated + comparing.model.estimated
+
+
+def _each_answer(plan: AuditPlan, model: Model, reader: LedgerModel) -> Iterator[tuple[Answer, Question | None]]:
+    """Every answer as far as the ledger has it; with its question where the source was not even asked."""
+    if plan.given is not None:
+        by_id = {question.id: question for question in plan.own_questions}
+        given = [answer for answer in plan.given if answer.question in by_id]
+        for block in in_blocks(iter(given), _BLOCK):
+            for row, answer in zip(block, decide_absence(reader, by_id, block, plan.pack), strict=True):
+                yield replace(answer, text=row.text) if _is_missing(answer.failure) else answer, None
+        return
+    for planned in in_blocks(plan.each_planned(model), _BLOCK):
+        found = answer_from_sources(reader, planned, plan.pack, max_tokens=plan.max_tokens)
+        for item, answer in zip(planned, found, strict=True):
+            unasked = (
+                _is_missing(answer.failure) and model.estimate([source_request(item, plan.pack, plan.max_tokens)]).calls
+            )
+            yield answer, item.question if unasked else None
+
+
+def _is_missing(failure: Failure | None) -> bool:
+    return failure is not None and failure.message == NOT_IN_LEDGER
+
+
+def _times(model: Model, request: ChatRequest, count: int) -> Estimate:
+    """What that many different calls of this size would cost."""
+    if not count:
+        return Estimate()
+    one = model.estimate([request])
+    return Estimate(
+        calls=count * one.calls,
+        tokens_in=count * one.tokens_in,
+        max_tokens_out=count * one.max_tokens_out,
+        max_money=None if one.max_money is None else count * one.max_money,
+    )
