@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
-from hoofbeat.audit.audit_folder import KIND, PAIRS, AuditSource
+from hoofbeat.audit import AuditSource
+from hoofbeat.audit.audit_folder import KIND, PAIRS
 from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Question

@@ -116,7 +116,13 @@ def test_matrices_of_sources_and_questions_are_those_planted(audit: Artefact, tm
     def square(name: str) -> dict[tuple[str, str], str]:
         with (folder / name).open(encoding="utf-8", newline="") as stream:
             head, *lines = list(csv.reader(stream))
-        return {(line[0], other): cell for line in lines for other, cell in zip(head[1:], line[1:], strict=True)}
+        first = head.index("name") + 1 if "name" in head else 1
+        ids = {each.short: each.id for each in Audit(audit).names}
+        return {
+            (ids[line[first - 1]], ids[other]): cell
+            for line in lines
+            for other, cell in zip(head[first:], line[first:], strict=True)
+        }
 
     diverging, judged = square("sources-diverging.csv"), square("sources-judged.csv")
     for a in names:
@@ -143,7 +149,8 @@ def test_a_pair_shows_both_answers_and_the_passages_they_cite(audit: Artefact) -
     [view] = [block for block in first.blocks if isinstance(block, PairView)]
     gold = {(item.question, item.source): item for item in teaching.patient_gold()}
     for side in (view.a, view.b):
-        known = gold[first.name, side.name.partition(" ")[0]]
+        known = gold[first.name, side.id]
+        assert side.name == Audit(audit).names.full(side.id)
         assert side.text == known.answer
         assert [passage.source.partition(" ·")[0] for passage in side.cited] == [known.evidence[0].heading]
         [passage] = side.cited
@@ -207,9 +214,10 @@ def test_a_large_audit_says_what_is_left_out_and_packs_its_grids(large: Artefact
     silent = {(answer.question, answer.source) for answer in Audit(large).answers if answer.absent}
     assert grids
     asked = Counter(answer.question for answer in Audit(large).answers)
+    ids = {each.short: each.id for each in Audit(large).names}
     for entry in questions.entries:
         for grid in (block for block in entry.blocks if isinstance(block, GridView)):
-            left = [name for name in grid.names if (entry.name, name) in silent]
+            left = [name for name in grid.names if (entry.name, ids[name]) in silent]
             assert bool(left) == (len(grid.names) == asked[entry.name] <= 12)
             assert len(grid.cells) == len(grid.names) * (len(grid.names) - 1) // 2
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hoofbeat.audit.audit_folder import ORDER, PAIRS, AuditSource, OrderProbe
+from hoofbeat.audit import AuditSource
+from hoofbeat.audit.audit_folder import ORDER, PAIRS, OrderProbe
 from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Judgment, Question

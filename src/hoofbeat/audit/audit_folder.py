@@ -15,10 +15,12 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.audit.pair_table import COLUMNS, each_question, read_comparisons, scan_table
+from hoofbeat.audit.source_names import AuditSource, SourceNames
+from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.prompts.packs import decode_pack
-from hoofbeat.records import Answer, Comparison, Facets, Question
+from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import ArtefactFolder
 from hoofbeat.store.files import read_bytes, write_bytes
@@ -32,14 +34,6 @@ PAIRS = "comparisons.parquet"
 ORDER = "order.jsonl"
 ECONOMY = "economy.jsonl"
 PACK = "pack.json"
-
-
-class AuditSource(Struct, frozen=True, kw_only=True):
-    """One audited source."""
-
-    id: str
-    title: str
-    facets: Facets
 
 
 class OrderProbe(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -99,6 +93,14 @@ class Audit(ArtefactFolder):
             path = self.artefact.file(PACK)
             return decode_pack(read_bytes(path), str(path))
         return load_pack(str(self.artefact.manifest.settings.get("pack", "")).partition("@")[0])
+
+    @cached_property
+    def names(self) -> SourceNames:
+        """What people call the sources, by the facet that the pack names."""
+        try:
+            return SourceNames(self.sources, self.pack.source_facet, self.pack.group_facet)
+        except UsageError:  # a pack that is not here any more
+            return SourceNames(self.sources)
 
     @property
     def mode(self) -> str:

@@ -21,8 +21,8 @@ from hoofbeat.audit.answers_by_source import (
     through_line,
 )
 from hoofbeat.audit.answers_file import SourceAnswer, parse_answer_fields, read_source_answers
-from hoofbeat.audit.audit_folder import AuditSource
 from hoofbeat.audit.economy_audit import Economy
+from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values, source_is_asked
@@ -101,7 +101,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
         """All sources, whether they have a say in this shard or not."""
         if self.given is not None:
             return [AuditSource(id=name, title=name, facets={}) for name in self.given_sources]
-        return [AuditSource(id=item.id, title=item.title, facets=item.facets) for item in self.documents]
+        return [AuditSource.of(item) for item in self.documents]
 
     @property
     def size(self) -> int:

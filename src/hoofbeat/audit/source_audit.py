@@ -20,7 +20,7 @@ import msgspec
 
 from hoofbeat.audit.answers_by_source import WINDOW, answer_from_sources
 from hoofbeat.audit.answers_file import decide_absence
-from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, AuditSource, OrderProbe
+from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, OrderProbe
 from hoofbeat.audit.audit_plan import AuditPlan
 from hoofbeat.audit.economy_audit import Economy, check_economy, compare_block
 from hoofbeat.audit.pair_judge import PairJudge, judge_pairs, judge_texts
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "AuditPlan",
-    "AuditSource",
     "audit_sources",
 ]
 

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.pair_table import each_row
+from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.corpus_show import show_command
@@ -61,7 +62,7 @@ def show_audit(audit: Audit, id: str | None, *, as_json: bool) -> None:
     if as_json:
         screen.emit({"artefact": str(audit.artefact.path), "question": question, "answers": answers, "pairs": pairs})
         return
-    _Page().question(question, answers, pairs, whole=bool(source))
+    _Page(audit.names).question(question, answers, pairs, whole=bool(source))
     if not source and answers:
         words = ["hoofbeat", "show", str(audit.artefact.path), f"{name}/{answers[0].source}"]
         screen.say(f"next: {shlex.join(words)}")
@@ -116,8 +117,9 @@ def _pairs(audit: Audit, question: str) -> list[Comparison]:
 class _Page:
     """One question on the terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: SourceNames) -> None:
         self._console = Console(highlight=False)
+        self._names = names
 
     def question(self, question: Question, answers: list[Answer], pairs: list[Comparison], *, whole: bool) -> None:
         """The question, what sources say, and how they relate; `whole`: with evidence and trace."""
@@ -128,7 +130,8 @@ class _Page:
             self._pair(pair)
 
     def _answer(self, answer: Answer, *, whole: bool) -> None:
-        self._line(f"\n{answer.source}", "bold")
+        who = self._names[answer.source]
+        self._line(f"\n{who.full}" + ("" if who.full == who.id else f" ({who.id})"), "bold")
         if answer.failure is not None:
             self._line(f"failed: {answer.failure.kind}: {answer.failure.message}", "red")
         else:
@@ -150,13 +153,14 @@ class _Page:
             self._line(f"did not fit: {name}", "yellow")
 
     def _pair(self, pair: Comparison) -> None:
+        both = self._names.both(pair.a, pair.b)
         if pair.failure is not None:
-            self._line(f"\n{pair.a} and {pair.b}: no label ({pair.failure.kind}: {pair.failure.message})", "red")
+            self._line(f"\n{both}: no label ({pair.failure.kind}: {pair.failure.message})", "red")
             return
         facts = "; ".join(part for part in (pair.significance, pair.topic, pair.basis) if part)
-        self._line(f"\n{pair.a} and {pair.b}: {pair.label} ({facts})")
+        self._line(f"\n{both}: {pair.label} ({facts})")
         if pair.reasoning:
-            self._line(pair.reasoning, "dim")
+            self._line(self._names.with_names(pair.reasoning, pair.a, pair.b), "dim")
 
     def _line(self, text: str, style: str = "") -> None:
         self._console.print(Text(for_terminal(text), style=style), soft_wrap=not self._console.is_terminal)

@@ -180,10 +180,14 @@ class AnswerView(Struct, frozen=True, kw_only=True):
 
 
 class SideView(Struct, frozen=True, kw_only=True):
-    """What one source says: its answer, the passages it cites, others that were shown, and what is to be doubted."""
+    """What one source says: its answer, the passages it cites, others that were shown, and what is to be doubted.
+
+    `id` is the source's id, for the small print below its name.
+    """
 
     name: str
     text: str
+    id: str = ""
     cited: tuple[PassageView, ...] = ()
     others: tuple[PassageView, ...] = ()
     unshown: int = 0

@@ -190,8 +190,10 @@ SHADES = 7
 _FEW = 5
 
 
-def rate_matrix(rates: PairRates, order: Sequence[str], link: Callable[[str, str], str]) -> Markup:
-    """How often every two sources diverge where both speak; `order` are the sources down and across."""
+def rate_matrix(
+    rates: PairRates, order: Sequence[str], link: Callable[[str, str], str], name: Callable[[str], str] = str
+) -> Markup:
+    """How often every two sources diverge where both speak; `order` are the sources down and across, by `name`."""
     places = {name: place for place, name in enumerate(rates.sources)}
     shares = [
         share
@@ -205,14 +207,14 @@ def rate_matrix(rates: PairRates, order: Sequence[str], link: Callable[[str, str
         x, y = places[a], places[b]
         n, count, share = rates.judged[x][y], rates.diverging[x][y], rates.share(x, y)
         if share is None:
-            return element("span.cell.blank", "–", title=f"{a} and {b}: no pair was judged")
+            return element("span.cell.blank", "–", title=f"{name(a)} and {name(b)}: no pair was judged")
         shade = min(SHADES - 1, math.floor(share / high * SHADES))
         few = ".few" if n < _FEW else ""
-        said = f"{a} and {b}: {count:,} of {n:,} judged pairs diverge"
+        said = f"{name(a)} and {name(b)}: {count:,} of {n:,} judged pairs diverge"
         return element(f"a.cell.d{shade}{few}", f"{100 * share:.0f}", href=link(a, b), title=said)
 
     key = element("p.key", "Share of judged pairs that diverge, in per cent: ", *_shades(high))
-    table = _table(order, cell, "How often every two sources diverge, in per cent of judged pairs", half=TRIANGLE)
+    table = _table(order, cell, "How often every two sources diverge, in per cent of judged pairs", name)
     return _markup(key, table)
 
 
@@ -245,7 +247,7 @@ def label_matrix(
         said = f"{a} and {b}: {labels[code]}"
         return element(f"a.cell.{tone}", short[labels[code]], href=link(x, y), title=said)
 
-    return _markup(_table(names, cell, "How every two sources relate on this question", half=TRIANGLE))
+    return _markup(_table(names, cell, "How every two sources relate on this question", str))
 
 
 def label_key(labels: Sequence[str], counts: Mapping[str, int] | None = None) -> Markup:
@@ -258,14 +260,16 @@ def label_key(labels: Sequence[str], counts: Mapping[str, int] | None = None) ->
     return _markup(element("p.key", *made, element("span.cell.blank", "?"), " no label"))
 
 
-def _table(names: Sequence[str], cell: Callable[[str, str], Element], title: str, *, half: int) -> Element:
+def _table(
+    names: Sequence[str], cell: Callable[[str, str], Element], title: str, shown: Callable[[str], str]
+) -> Element:
     """The names down, their numbers across; a large table has its lower half only."""
-    triangle = len(names) > half
-    heads = [element("th", str(place + 1), scope="col", title=name) for place, name in enumerate(names)]
+    triangle = len(names) > TRIANGLE
+    heads = [element("th", str(place + 1), scope="col", title=shown(name)) for place, name in enumerate(names)]
     rows = [element("tr", element("td.corner"), *heads)]
     for row, name in enumerate(names):
         number = element("span.no", str(row + 1))
-        line: list[Node] = [element("th", number, " ", name, scope="row", dir="auto", title=name)]
+        line: list[Node] = [element("th", number, " ", shown(name), scope="row", dir="auto", title=shown(name))]
         for column, other in enumerate(names[: row + 1] if triangle else names):
             line.append(element("td.self") if row == column else element("td", cell(name, other)))
         rows.append(element("tr", *line))

@@ -18,6 +18,7 @@ from hoofbeat.audit.audit_folder import EconomyProbe, OrderProbe
 from hoofbeat.audit.findings.divergence_themes import plain_topic
 from hoofbeat.audit.findings.pair_arrays import AuditPairs
 from hoofbeat.audit.pair_table import each_row
+from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Failure, Question
@@ -93,6 +94,7 @@ class AuditIndex:
         self.domain, self.levels = facts.domain, facts.levels
         self.questions: list[Question] = facts.audit.questions
         self.sources: list[AuditSource] = facts.audit.sources
+        self.names: SourceNames = facts.names
         self.topics = list(topics)
         self.facets = [
             (name, facts.title(name), sorted({v for q in self.questions for v in facet_values(q.facets, name)}))

@@ -271,7 +271,8 @@ def _pair(view: PairView) -> Iterator[Node]:
 
 
 def _side(view: SideView) -> Element:
-    parts: list[Node] = [element("p.side", view.name), _prose(view.text)]
+    small: list[Node] = [" ", element("small.id", view.id)] if view.id not in ("", view.name) else []
+    parts: list[Node] = [element("p.side", view.name, *small), _prose(view.text)]
     parts += [element("p.warning", warning, dir="auto") for warning in view.warnings]
     parts += map(_passage, view.cited)
     if view.others:

@@ -19,8 +19,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.audit.audit_folder import Audit, AuditSource
+from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.sample_records import Row, SampledPair
+from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.judging.stratified_sample import ReservoirSample

@@ -115,8 +115,7 @@ def _drawn(folder: Folder, made: Folder | None) -> Markup:
 
 
 def _figures(folder: Folder, facts: AuditFacts) -> AuditFigures:
-    titles = {source.id: source.title for source in facts.audit.sources}
-    said = said_by_sources(facts.audit.each_answer(), titles, (), ())
+    said = said_by_sources(facts.audit.each_answer(), facts.names, (), ())
     spans = rate_spans(facts.pairs, facts.found)
     some = bool(facts.found.pairs)
     odd, order = ordered_sources(facts)
@@ -126,8 +125,9 @@ def _figures(folder: Folder, facts: AuditFacts) -> AuditFigures:
         first, second = sorted((numbers[a], numbers[b]))
         return address(f"/audits/{folder.slug}/pairs", a=first, b=second)
 
-    def of_source(name: str) -> str:
-        return address(f"/audits/{folder.slug}/pairs", a=numbers[name]) if name in numbers else ""
+    def of_source(short: str) -> str:
+        known = {name.short: numbers[name.id] for name in facts.names}
+        return address(f"/audits/{folder.slug}/pairs", a=known[short]) if short in known else ""
 
     rates = rate_blocks(facts, spans, _PREFIX) if some else []
     return AuditFigures(
@@ -135,10 +135,12 @@ def _figures(folder: Folder, facts: AuditFacts) -> AuditFigures:
         notes=notes(facts) if some else (),
         cards=cards(facts, said, spans) if some else (),
         rates=linked_html([*warning_blocks(facts.found), *rates]),
-        matrix=rate_matrix(pair_rates(facts.pairs, facts.domain), order, link) if len(order) > 1 else Markup(""),
+        matrix=rate_matrix(pair_rates(facts.pairs, facts.domain), order, link, facts.names.short)
+        if len(order) > 1
+        else Markup(""),
         serious=tuple(most_serious(facts)),
         groups=linked_html(group_blocks(facts, _PREFIX)) if some else Markup(""),
-        odd=linked_html(odd_blocks(odd, _PREFIX), of_source) if some else Markup(""),
+        odd=linked_html(odd_blocks(facts, odd, _PREFIX), of_source) if some else Markup(""),
         coverage=linked_html(coverage_blocks(facts, said.slim, _PREFIX), of_source),
         trust=linked_html(trust_blocks(facts, said, _PREFIX)) if some else Markup(""),
     )

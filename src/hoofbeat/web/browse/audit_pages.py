@@ -184,7 +184,7 @@ def _number(words: str) -> int:
 
 
 def _pickers(index: AuditIndex, choices: Choices, found: ThemeSummary) -> list[Picker]:
-    sources = tuple((str(number), source.id) for number, source in enumerate(index.sources, start=1))
+    sources = tuple((str(number), index.names.short(source.id)) for number, source in enumerate(index.sources, start=1))
     labels = tuple((label, label) for label in (*reversed(index.domain.order), NO_LABEL))
     topics = [(str(number), f"{cut(words, 60)} ({count:,})") for number, (words, count) in enumerate(index.topics, 1)]
     shown = [each for each in topics if each[0] == choices.get("topic") or int(each[0]) <= _OFFERED_TOPICS]
@@ -319,6 +319,7 @@ def _overview(request: Request, slug: str, template: str, title: str) -> HTMLRes
         texts={question.id: cut(question.text, 110) for question in index.questions},
         places={question.id: number for number, question in enumerate(index.questions, start=1)},
         numbers={source.id: number for number, source in enumerate(index.sources, start=1)},
+        names=index.names,
     )
 
 
@@ -356,7 +357,7 @@ def audit_question(request: Request, slug: str, number: int) -> HTMLResponse:
         a, b = sorted((sources[x] + 1, sources[y] + 1))
         return f"{base}/{a}/{b}"
 
-    names = [index.sources[source].id for source in sources]
+    names = [index.names.short(index.sources[source].id) for source in sources]
     order, labels = index.domain.order, index.labels[place].tolist()
     asked = range(len(index.sources))
     listed, before, after = _listed(request, folder, index, place)
@@ -373,7 +374,7 @@ def audit_question(request: Request, slug: str, number: int) -> HTMLResponse:
         key=label_key(order, dict(zip(order, labels[1:], strict=True))),
         judged=index.judged(place),
         diverging=index.diverging(place),
-        left=[index.sources[source].id for source in left],
+        left=[index.names.short(index.sources[source].id) for source in left],
         answers=_answers(index, place, [source for source in asked if source not in left]),
         benchmark=question_link(site_of(request), question),
         listed=listed,
@@ -404,11 +405,12 @@ def audit_pair(request: Request, slug: str, number: int, a: int, b: int) -> HTML
     return render(
         request,
         "browse/pair.html",
-        title=f"{pair.a} and {pair.b} on {pair.question}",
+        title=f"{index.names.both(pair.a, pair.b)} on {pair.question}",
         folder=folder,
         number=number,
         question=index.questions[place],
         pair=pair,
+        names=index.names,
         view=(_view(index, pair, sides, answers),),
         sources=[(index.sources[source], source + 1) for source in sides],
         documents=document_links(site, [*(index.sources[source].id for source in sides), *documents]),
@@ -445,7 +447,7 @@ def _answers(index: AuditIndex, question: int, sources: Sequence[int]) -> tuple[
         cited = f"Cites: {'; '.join(answer.citations)}" if answer.citations and state == "answered" else ""
         views.append(
             AnswerView(
-                system=index.sources[source].id,
+                system=index.names.full(index.sources[source].id),
                 verdict="unscored" if state == "failed" else "plain",
                 verdict_text=_STATES[state],
                 text=silent_text(answer) or answer.text,
@@ -459,9 +461,9 @@ def _answers(index: AuditIndex, question: int, sources: Sequence[int]) -> tuple[
 
 def _view(index: AuditIndex, pair: Comparison, sides: Sequence[int], answers: Sequence[Answer | None]) -> PairView:
     views = [
-        side_view(answer, index.sources[source].title)
+        side_view(answer, index.names[answer.source])
         if answer
-        else SideView(name=index.sources[source].id, text="This answer is not in the audit's table.")
+        else SideView(name=index.names.full(index.sources[source].id), text="This answer is not in the audit's table.")
         for source, answer in zip(sides, answers, strict=True)
     ]
     order = index.domain.order
@@ -471,7 +473,9 @@ def _view(index: AuditIndex, pair: Comparison, sides: Sequence[int], answers: Se
         label=pair.label or NO_LABEL,
         tone=tone_of(order.index(pair.label), len(order)) if pair.label in order else 0,
         facts=tuple(_facts(index, pair)),
-        reasoning=failure_text(pair.failure) if pair.failure else pair.reasoning,
+        reasoning=failure_text(pair.failure)
+        if pair.failure
+        else index.names.with_names(pair.reasoning, pair.a, pair.b),
     )
 
 
@@ -498,13 +502,14 @@ _NOWHERE = 10_000_000
 
 
 class PairOut(BaseModel):
-    """A pair: its question and sources by name and by number (from 1), the label, and what the judge says of it."""
+    """A pair: its question and sources by id and by number (from 1), the sources' names, the label and topic."""
 
     question: str
     number: int
     a: str
     b: str
     numbers: tuple[int, int]
+    names: tuple[str, str]
     label: str
     significance: str
     topic: str
@@ -588,12 +593,14 @@ def _index(request: Request, slug: str) -> AuditIndex:
 
 
 def _out(index: AuditIndex, row: AuditPairRow) -> PairOut:
+    a, b = (index.names[index.sources[place - 1].id] for place in (row.a, row.b))
     return PairOut(
         question=index.questions[row.question - 1].id,
         number=row.question,
-        a=index.sources[row.a - 1].id,
-        b=index.sources[row.b - 1].id,
+        a=a.id,
+        b=b.id,
         numbers=(row.a, row.b),
+        names=(a.full, b.full),
         label=row.label,
         significance=row.level,
         topic=row.topic,

@@ -113,8 +113,7 @@ def audit_chapter(
     audit = Audit(artefact)
     facts = read_facts(audit)
     kept = kept_pairs(facts, most)
-    titles = {source.id: source.title for source in audit.sources}
-    said = said_by_sources(audit.each_answer(), titles, kept.answers, questions_shown(facts))
+    said = said_by_sources(audit.each_answer(), audit.names, kept.answers, questions_shown(facts))
     known = _known(audit, planted)
     anchors = kept.anchors(prefix)
     spans = rate_spans(facts.pairs, facts.found)
@@ -129,7 +128,7 @@ def audit_chapter(
         blocks += matrix_blocks(facts, order, prefix)
         blocks += strip_blocks(facts, strips, order, links, prefix)
         blocks += serious_blocks(facts, serious, anchors, prefix)
-        blocks += odd_blocks(odd, prefix)
+        blocks += odd_blocks(facts, odd, prefix)
         blocks += group_blocks(facts, prefix)
         blocks += ranking_blocks(facts, prefix)
         blocks += theme_blocks(facts, themes, anchors, prefix)

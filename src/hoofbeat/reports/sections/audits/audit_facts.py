@@ -13,6 +13,7 @@ from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
 from hoofbeat.audit.source_citations import count_citations
+from hoofbeat.audit.source_names import SourceName, SourceNames
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names
@@ -26,9 +27,8 @@ _CITED, _CITED_TEXT = 3, 1600
 _OTHERS, _OTHER_TEXT = 5, 420
 
 
-def side_view(answer: Answer, title: str) -> SideView:
+def side_view(answer: Answer, name: SourceName) -> SideView:
     """One source's side of a pair: what it says, and what it says it by."""
-    name = f"{answer.source} · {title}" if title and title != answer.source else answer.source
     told = silent_text(answer)
     named = () if told else answer.citations
     cited = [each for each in answer.evidence if any(cites_heading(citation, each.heading) for citation in named)]
@@ -40,7 +40,8 @@ def side_view(answer: Answer, title: str) -> SideView:
         for place in step.found
     }
     return SideView(
-        name=name,
+        name=name.full,
+        id=name.id,
         text=told or _kept(answer.text),
         cited=tuple(_view(passage, quotes, _CITED_TEXT, cited=True) for passage in cited[:_CITED]),
         others=tuple(_view(passage, quotes, _OTHER_TEXT) for passage in others[:_OTHERS]),
@@ -121,6 +122,11 @@ class AuditFacts(Struct, frozen=True, kw_only=True):
         return self.pack.group_facet if self.pack and facet == _GROUP else facet
 
     @property
+    def names(self) -> SourceNames:
+        """What people call the sources."""
+        return self.audit.names
+
+    @property
     def label_only(self) -> int:
         """Judgments of which only the label could be read, by scanning a reply that broke its contract."""
         count = self.audit.artefact.manifest.metrics.get("label_only", 0)
@@ -186,13 +192,13 @@ def state_of(answer: Answer) -> str:
 
 
 def said_by_sources(
-    answers: Iterable[Answer], titles: dict[str, str], full: Collection[AnswerKey], short: Collection[str]
+    answers: Iterable[Answer], names: SourceNames, full: Collection[AnswerKey], short: Collection[str]
 ) -> AuditAnswers:
     """Read the answers once: those of `full` are kept with their passages, those to the questions `short` as texts.
 
     Of many sources, those that are silent on a question are left out of its texts.
     """
-    few = len(titles) <= FEW
+    few = len(names) <= FEW
     slim: list[Answer] = []
     sides: dict[AnswerKey, SideView] = {}
     texts: dict[AnswerKey, Answer] = {}
@@ -210,7 +216,7 @@ def said_by_sources(
         slim.append(bare)
         cited.update(count_citations([answer]))
         if key in full:
-            sides[key] = side_view(answer, titles.get(answer.source, ""))
+            sides[key] = side_view(answer, names[answer.source])
         if answer.question in short and (few or not answer.absent):
             text = answer.text if len(answer.text) <= _TEXT else f"{answer.text[:_TEXT]}…"
             texts[key] = Answer(

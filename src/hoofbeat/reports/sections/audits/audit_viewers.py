@@ -123,7 +123,8 @@ def pairs_viewer(
     """
     questions = {question.id: question for question in facts.audit.questions}
     facets = list(facts.facets[:3])
-    sources = tuple(sorted({source for pair in kept.pairs for source in (pair.a, pair.b)}))
+    short = facts.names.short
+    sources = tuple(sorted({short(source) for pair in kept.pairs for source in (pair.a, pair.b)}))
     asked = [questions[name] for name in dict.fromkeys(pair.question for pair in kept.pairs) if name in questions]
     values: list[tuple[str, tuple[str, ...]]] = [("severity", (*reversed(facts.levels), NOT_RATED))]
     for facet in facets:
@@ -138,7 +139,7 @@ def pairs_viewer(
     def entries() -> Iterator[Entry]:
         for number, pair in enumerate(kept.pairs, start=1):
             question = questions.get(pair.question) or Question(id=pair.question, text="")
-            both = (pair.a, pair.b)
+            both = (short(pair.a), short(pair.b))
             mine: list[tuple[str, ...]] = [_severity(facts, pair)]
             mine += [tuple(facet_values(question.facets, facet)) for facet in facets]
             if subjects:
@@ -184,7 +185,7 @@ def _pair_marks(facts: AuditFacts, pair: Comparison) -> tuple[tuple[str, str], .
     marks = [(pair.label or NO_LABEL, tone)]
     if pair.significance:
         marks.append((f"{pair.significance} significance", f"level{_level(facts.levels, pair.significance)}"))
-    marks.append((f"{pair.a} and {pair.b}", ""))
+    marks.append((facts.names.both(pair.a, pair.b), ""))
     if pair.topic:
         marks.append((cut(pair.topic, 90), ""))
     return tuple(marks)
@@ -211,12 +212,14 @@ def _view(facts: AuditFacts, pair: Comparison, sides: Mapping[AnswerKey, SideVie
         told.append("as planted" if truth == pair.label else f"planted: {truth}")
     unknown = "This answer is not in the audit's table."
     return PairView(
-        a=sides.get((pair.question, pair.a)) or SideView(name=pair.a, text=unknown),
-        b=sides.get((pair.question, pair.b)) or SideView(name=pair.b, text=unknown),
+        a=sides.get((pair.question, pair.a)) or SideView(name=facts.names.full(pair.a), text=unknown),
+        b=sides.get((pair.question, pair.b)) or SideView(name=facts.names.full(pair.b), text=unknown),
         label=pair.label or NO_LABEL,
         tone=tone_of(order.index(pair.label), len(order)) if pair.label in order else 0,
         facts=tuple(told),
-        reasoning=failure_text(pair.failure) if pair.failure else pair.reasoning,
+        reasoning=failure_text(pair.failure)
+        if pair.failure
+        else facts.names.with_names(pair.reasoning, pair.a, pair.b),
     )
 
 
@@ -271,7 +274,7 @@ def questions_viewer(
                 values=tuple(tuple(facet_values(question.facets, facet)) for facet in facets),
                 blocks=(
                     *_grid(facts, question, grid, anchors, planted, states),
-                    *_answers(question, sources, said.texts),
+                    *_answers(facts, question, sources, said.texts),
                 ),
             )
 
@@ -280,7 +283,7 @@ def questions_viewer(
         id=f"{prefix}-viewer",
         noun="questions",
         states=[*reversed(facts.domain.order), "no label"],
-        systems=sources,
+        systems=[facts.names.short(source) for source in sources],
         system_noun="source",
         facets=values,
         most=0 if wide else PLAIN_ENTRIES,
@@ -305,7 +308,7 @@ def grid_of(facts: AuditFacts, matrix: RelationMatrix, anchors: Mapping[Pair, st
                 marks.append((place, planted[pair]))
     return GridView(
         title=f"How sources relate on {matrix.question}",
-        names=matrix.sources,
+        names=tuple(map(facts.names.short, matrix.sources)),
         labels=facts.domain.order,
         cells="".join(cells),
         links=tuple(links),
@@ -329,7 +332,8 @@ def _grid(
     if len(matrix.sources) <= FEW or not silent:
         return [*asked, grid_of(facts, matrix, anchors, planted)]
     spoken = (
-        f"{count_of(len(silent), 'source is', 'sources are')} silent and left out of the grid: {', '.join(silent)}."
+        f"{count_of(len(silent), 'source is', 'sources are')} silent and left out of the grid: "
+        f"{', '.join(map(facts.names.short, silent))}."
     )
     if len(matrix.sources) - len(silent) < 2:
         return [*asked, Text(spoken)]
@@ -370,7 +374,9 @@ def _outcomes(sources: Sequence[str], matrix: RelationMatrix | None) -> tuple[tu
     return tuple(found.get(source, ()) for source in sources)
 
 
-def _answers(question: Question, sources: Sequence[str], texts: Mapping[AnswerKey, Answer]) -> list[Block]:
+def _answers(
+    facts: AuditFacts, question: Question, sources: Sequence[str], texts: Mapping[AnswerKey, Answer]
+) -> list[Block]:
     views: list[Block] = []
     for place, source in enumerate(sources):
         answer = texts.get((question.id, source))
@@ -380,7 +386,7 @@ def _answers(question: Question, sources: Sequence[str], texts: Mapping[AnswerKe
         cited = f"Cites: {'; '.join(answer.citations)}" if answer.citations and state == "answered" else ""
         views.append(
             AnswerView(
-                system=source,
+                system=facts.names.full(source),
                 verdict="unscored" if state == "failed" else "plain",
                 verdict_text=_STATES[state],
                 text=silent_text(answer) or answer.text,

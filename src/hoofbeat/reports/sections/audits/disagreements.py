@@ -15,6 +15,7 @@ from hoofbeat.audit.findings.serious_divergence import (
     serious_pairs,
     severity_ranking,
 )
+from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.reports.charts import CountBar, count_bars
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, counted, figure
@@ -44,9 +45,10 @@ def lead_of(facts: AuditFacts, serious: list[SeriousPair], anchors: Mapping[Pair
     text = cut(question_texts(facts.audit.questions).get(worst.question, worst.question), 140)
     level = f"{worst.significance} significance, " if worst.significance else ""
     topic = f", on {cut(worst.topic, 80)}" if worst.topic else ""
+    both = facts.names.both(worst.a, worst.b)
     others = f"; {count_of(worst.alike - 1, 'more pair')} of that question like it" if worst.alike > 1 else ""
     return Lead(
-        f"The most serious disagreement: asked “{text}”, {worst.a} and {worst.b} are {worst.label.lower()} "
+        f"The most serious disagreement: asked “{text}”, {both} are {worst.label.lower()} "
         f"({level}{worst.question}){topic}{others}.",
         anchors.get((worst.question, worst.a, worst.b), ""),
         "Read both sides",
@@ -65,7 +67,7 @@ def serious_blocks(
         (
             pair.question,
             cut(texts.get(pair.question, ""), 80),
-            f"{pair.a} and {pair.b}",
+            facts.names.both(pair.a, pair.b),
             pair.label,
             pair.significance or "not given",
             cut(pair.topic, 80),
@@ -112,18 +114,19 @@ def ranking_blocks(facts: AuditFacts, prefix: str) -> list[Block]:
         )
         for by, title in kinds
     ]
-    blocks.append(_spearmans(found, prefix))
+    blocks.append(_spearmans(facts, found, prefix))
     for by, title, ranking in found:
         table = _ranking(facts, ranking, by, title, prefix)
         blocks.append(Details(table.caption, (table,)))
     return blocks
 
 
-def _spearmans(found: list[tuple[str, str, SeverityRanking]], prefix: str) -> Table:
-    def row(title: str, ranking: SeverityRanking) -> tuple[Cell, ...]:
+def _spearmans(facts: AuditFacts, found: list[tuple[str, str, SeverityRanking]], prefix: str) -> Table:
+    def row(by: str, title: str, ranking: SeverityRanking) -> tuple[Cell, ...]:
         pairs = (ranking.spearman, ranking.interval), (ranking.rate_spearman, ranking.rate_interval)
         first = ranking.rows[0].name if ranking.rows else ""
-        return title, len(ranking.rows), *(triple(*pair) for pair in pairs), cut(first, 60)
+        heaviest = facts.names.short(first) if by == BY_SOURCE and first else first
+        return title, len(ranking.rows), *(triple(*pair) for pair in pairs), cut(heaviest, 60)
 
     return Table(
         name=f"{prefix}-spearman",
@@ -131,7 +134,7 @@ def _spearmans(found: list[tuple[str, str, SeverityRanking]], prefix: str) -> Ta
         n=len(found),
         unit="rankings",
         columns=columns_of("ranking of | ranked:count | ρ of counts:number | ρ of rates:number | heaviest"),
-        rows=tuple(row(title, ranking) for _, title, ranking in found),
+        rows=tuple(row(*each) for each in found),
         note="With 95% intervals from resampling what is ranked (five things or more). Counts go together almost by "
         "themselves, for what has many pairs has much of everything; rates are by judged pair. Only what diverges at "
         "all is ranked.",
@@ -143,7 +146,7 @@ def _ranking(facts: AuditFacts, ranking: SeverityRanking, by: str, title: str, p
     shown = ranking.rows if by not in (BY_QUESTION, BY_SOURCE) else ranking.rows[:_ROWS]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
-            row.name,
+            facts.names.short(row.name) if by == BY_SOURCE else row.name,
             *((cut(texts.get(row.name, ""), 70),) if texts else ()),
             row.diverging,
             *(row.levels.get(level, 0) for level in reversed(facts.levels)),
@@ -211,7 +214,7 @@ def themes_chapter(artefact: Artefact, prefix: str) -> Chapter:
     notice = Notice(
         "The audit that these themes are of is not in this report; name its folder, too, to read its pairs."
     )
-    blocks = (notice, *_charted(found, {}, prefix))
+    blocks = (notice, *_charted(found, {}, prefix, SourceNames(())))
     return Chapter(title=f"Themes: {artefact.path.name}", id=prefix, blocks=blocks)
 
 
@@ -229,7 +232,7 @@ def theme_blocks(facts: AuditFacts, found: Themes | None, anchors: Mapping[Pair,
     )
     wordings = Details(f"{table.caption} in the judge's words ({count_of(len(counts), 'wording')})", (table,))
     if found is not None and found.rows:
-        return [heading, *_charted(found, anchors, prefix), wordings]
+        return [heading, *_charted(found, anchors, prefix, facts.names), wordings]
     chart = figure(
         f"{prefix}-topics",
         "Diverging pairs by what they differ in, in the judge's words (case and closing marks apart).",
@@ -253,7 +256,7 @@ def _tallies(counts: Sequence[tuple[str, int]], without: int = 0, noun: str = "o
     return tallies
 
 
-def _charted(found: Themes, anchors: Mapping[Pair, str], prefix: str) -> list[Block]:
+def _charted(found: Themes, anchors: Mapping[Pair, str], prefix: str, names: SourceNames) -> list[Block]:
     counts = [(theme.name, theme.count) for theme, _ in found.rows]
     total = sum(count for _, count in counts)
     chart = figure(
@@ -274,7 +277,7 @@ def _charted(found: Themes, anchors: Mapping[Pair, str], prefix: str) -> list[Bl
             theme.questions,
             theme.sources,
             "; ".join(cut(phrase, 50) for phrase, _ in theme.phrases[:_PHRASES]),
-            _example(theme),
+            _example(theme, names),
         )
         for theme, weight in found.rows[:_LISTED]
     )
@@ -296,9 +299,9 @@ def _charted(found: Themes, anchors: Mapping[Pair, str], prefix: str) -> list[Bl
     return [chart, table]
 
 
-def _example(theme: Theme) -> str:
+def _example(theme: Theme, names: SourceNames) -> str:
     first = next(iter(theme.examples), None)
-    return f"{first.question}: {first.a} and {first.b}, {first.label}" if first else ""
+    return f"{first.question}: {names.both(first.a, first.b)}, {first.label}" if first else ""
 
 
 def _link(theme: Theme, anchors: Mapping[Pair, str]) -> str:

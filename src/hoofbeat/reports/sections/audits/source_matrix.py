@@ -33,7 +33,7 @@ from hoofbeat.reports.charts import (
 )
 from hoofbeat.reports.model import Block, Chart, Details, Heading, Notice, Text
 from hoofbeat.reports.section import figure
-from hoofbeat.reports.sections.audits.audit_facts import AnswerKey, AuditFacts
+from hoofbeat.reports.sections.audits.audit_facts import AnswerKey, AuditFacts, question_texts
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, csv_text, triple
 from hoofbeat.store.files import slug
 from hoofbeat.text import clean, cut
@@ -54,7 +54,7 @@ def matrix_files(
     facts: AuditFacts, strips: Mapping[str, Sequence[str]], order: Sequence[str], prefix: str
 ) -> Iterator[tuple[str, bytes]]:
     """Name and content of each file; in a cell without figure or label stands nothing."""
-    rates = pair_rates(facts.pairs, facts.domain)
+    rates, short = pair_rates(facts.pairs, facts.domain), facts.names.short
     squares = (
         ("judged", rates.judged),
         ("diverging", rates.diverging),
@@ -62,16 +62,21 @@ def matrix_files(
         ("share", [[rates.share(x, y) for y in range(len(rates.sources))] for x in range(len(rates.sources))]),
     )
     for name, square in squares:
-        rows = ([source, *line] for source, line in zip(rates.sources, square, strict=True))
-        yield f"matrices/{prefix}/sources-{name}.csv", csv_text(["source", *rates.sources], rows).encode()
-    lines = ([question, *labels] for question, labels in strips.items())
-    yield f"matrices/{prefix}/questions-by-sources.csv", csv_text(["question", *order], lines).encode()
+        rows = ([source, short(source), *line] for source, line in zip(rates.sources, square, strict=True))
+        head = ["source", "name", *map(short, rates.sources)]
+        yield f"matrices/{prefix}/sources-{name}.csv", csv_text(head, rows).encode()
+    texts = question_texts(facts.audit.questions)
+    lines = ([question, texts.get(question, ""), *labels] for question, labels in strips.items())
+    yield (
+        f"matrices/{prefix}/questions-by-sources.csv",
+        csv_text(["question", "text", *map(short, order)], lines).encode(),
+    )
     if not has_grids(facts):
         return
     for number, matrix in enumerate(each_matrix(facts.pairs, facts.domain), start=1):
-        rows = ([source, *line] for source, line in zip(matrix.sources, matrix.labels, strict=True))
+        rows = ([short(source), *line] for source, line in zip(matrix.sources, matrix.labels, strict=True))
         name = f"matrices/{prefix}/questions/{number:05}-{slug(matrix.question)}.csv"
-        yield name, csv_text([matrix.question, *matrix.sources], rows).encode()
+        yield name, csv_text([matrix.question, *map(short, matrix.sources)], rows).encode()
 
 
 def listed_pairs(facts: AuditFacts) -> int:
@@ -116,7 +121,7 @@ def ordered_sources(facts: AuditFacts) -> tuple[list[OutlierSource], list[str]]:
 
 
 def pairs_link(prefix: str, *sources: str) -> str:
-    """The anchor that shows the pairs of one source, or of two with each other."""
+    """The anchor that shows the pairs of one source, or of two with each other, by their short names."""
     names = zip(("source", "and source"), sources, strict=False)
     return f"#{prefix}-pairs?{'&'.join(f'{_coded(name)}={_coded(source)}' for name, source in names)}"
 
@@ -148,20 +153,21 @@ def matrix_blocks(facts: AuditFacts, order: Sequence[str], prefix: str) -> list[
             both = int(asked[x, y])
             share = float(silent[x, y]) / both if both else None
             hush[column, row] = Shade(value=share, tip=f"silent in {int(silent[x, y]):,} of {both:,} pairs")
-            links[column, row] = pairs_link(prefix, *sorted((a, b)))
+            links[column, row] = pairs_link(prefix, *map(facts.names.short, sorted((a, b))))
     heading = Heading("Who differs from whom", f"{prefix}-matrix", 3)
     half = " Each pair stands once, below the diagonal." if len(order) > 40 else ""
     reading = (
         "Sources in the order of how often they differ, most first; numbers across are those before the names. A cell "
         f"leads to the pairs of its two sources; one without a figure has no judged pair.{half}"
     )
+    names = [facts.names.short(source) for source in order]
     charts = [
-        _matrix(f"{prefix}-differ", "Share of the judged pairs of two sources that diverge", order, differ, "d", links),
+        _matrix(f"{prefix}-differ", "Share of the judged pairs of two sources that diverge", names, differ, "d", links),
         _matrix(
-            f"{prefix}-silent", "Share of the pairs of two sources in which one is silent", order, hush, "q", links
+            f"{prefix}-silent", "Share of the pairs of two sources in which one is silent", names, hush, "q", links
         ),
     ]
-    table = _worst(rates, prefix)
+    table = _worst(facts, rates, prefix)
     return [heading, Text(reading), charts[0], Details(table.caption, (table,)), charts[1]]
 
 
@@ -191,7 +197,7 @@ def _squares(pairs: AuditPairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return found[0], found[1]
 
 
-def _worst(rates: PairRates, prefix: str) -> Table:
+def _worst(facts: AuditFacts, rates: PairRates, prefix: str) -> Table:
     rows: list[tuple[str, str, int, int, int, Interval]] = []
     for x, a in enumerate(rates.sources):
         for y in range(x + 1, len(rates.sources)):
@@ -201,27 +207,28 @@ def _worst(rates: PairRates, prefix: str) -> Table:
                 rows.append((a, rates.sources[y], n, count, hard, wilson(count, n)))
     rows.sort(key=lambda row: (-row[5].low, row[0], row[1]))
     told: tuple[tuple[Cell, ...], ...] = tuple(
-        (f"{a} and {b}", n, count, hard, triple(count / n, span)) for a, b, n, count, hard, span in rows[:_LISTED]
+        (facts.names.both(a, b), n, count, hard, triple(count / n, span))
+        for a, b, n, count, hard, span in rows[:_LISTED]
     )
     return Table(
         name=f"{prefix}-source-pairs",
-        caption="The two sources that differ most surely",
+        caption="Most certain differences between two sources",
         n=len(rows),
         unit="pairs of sources",
         columns=columns_of("sources | judged:count | diverge:count | strongest label:count | share:share"),
         rows=told,
-        links=tuple(pairs_link(prefix, row[0], row[1]) for row in rows[:_LISTED]),
+        links=tuple(pairs_link(prefix, *map(facts.names.short, row[:2])) for row in rows[:_LISTED]),
         note=f"By the low end of the 95% Wilson interval; the first {len(told):,} of {len(rows):,}; all are in the "
         "folder matrices.",
     )
 
 
-def odd_blocks(odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
+def odd_blocks(facts: AuditFacts, odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
     """Which source stands apart: its share of diverging pairs against what the others do on the same questions."""
     heading = Heading("The odd one out", f"{prefix}-odd", 3)
     if not odd:
         return [heading, Text("No pair was judged, so no source can stand apart.")]
-    bars = [interval_bar(row.source, row.excess, row.excess_interval) for row in odd[:_BARS]]
+    bars = [interval_bar(facts.names.short(row.source), row.excess, row.excess_interval) for row in odd[:_BARS]]
     first = f" The first {_BARS} of {len(odd):,} sources." if len(odd) > _BARS else ""
     chart = figure(
         f"{prefix}-odd",
@@ -238,8 +245,8 @@ def odd_blocks(odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
             "source | questions:count | judged pairs:count | diverging:count | share:share | "
             "expected:share | excess, points:points | ratio:number"
         ),
-        rows=tuple(_odd(row) for row in odd),
-        links=tuple(pairs_link(prefix, row.source) for row in odd),
+        rows=tuple(_odd(facts, row) for row in odd),
+        links=tuple(pairs_link(prefix, facts.names.short(row.source)) for row in odd),
         note="Expected is the share had the source differed from the others as often as they differ from each other on "
         "the same questions; ratio is observed over expected. Sorted by the low end of the excess's interval. Each "
         "interval is of one source alone: of a hundred sources that are no different, about five leave theirs.",
@@ -247,9 +254,10 @@ def odd_blocks(odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
     return [heading, chart, table if len(odd) <= _BARS else Details(f"{table.caption} ({len(odd):,})", (table,))]
 
 
-def _odd(row: OutlierSource) -> tuple[Cell, ...]:
+def _odd(facts: AuditFacts, row: OutlierSource) -> tuple[Cell, ...]:
     excess, ratio = triple(row.excess, row.excess_interval), triple(row.ratio, row.interval)
-    return row.source, row.questions, row.judged, row.diverging, row.share, row.expected, excess, ratio
+    counts = row.questions, row.judged, row.diverging
+    return facts.names.short(row.source), *counts, row.share, row.expected, excess, ratio
 
 
 def coverage_blocks(facts: AuditFacts, answers: Sequence[Answer], prefix: str) -> list[Block]:
@@ -262,7 +270,7 @@ def coverage_blocks(facts: AuditFacts, answers: Sequence[Answer], prefix: str) -
         inside = _heat(facts, answers, facet, prefix)
         blocks += inside if not place else [Details(f"Coverage by {facts.title(facet)}", tuple(inside))]
     if len(rows) <= _BARS:
-        bars = [interval_bar(row.source, row.coverage, row.coverage_interval) for row in rows]
+        bars = [interval_bar(facts.names.short(row.source), row.coverage, row.coverage_interval) for row in rows]
         blocks.append(
             figure(
                 f"{prefix}-coverage",
@@ -276,7 +284,7 @@ def coverage_blocks(facts: AuditFacts, answers: Sequence[Answer], prefix: str) -
 
 def _heat(facts: AuditFacts, answers: Sequence[Answer], facet: str, prefix: str) -> list[Block]:
     heat = coverage_heat(answers, facts.audit.questions, facet)
-    title = facts.title(facet)
+    title, names = facts.title(facet), [facts.names.short(source) for source in heat.sources]
     cells = [
         [
             Shade(value=value, tip=f"{answered:,} of {planned:,} questions addressed" if planned else "not asked")
@@ -287,9 +295,7 @@ def _heat(facts: AuditFacts, answers: Sequence[Answer], facet: str, prefix: str)
     chart = figure(
         f"{prefix}-coverage-{facet}",
         f"Share of the questions put to a source that it addresses, by {title}; a dash: it was not asked.",
-        lambda width: shade_rows(
-            heat.sources, heat.groups, cells, title=f"Coverage by {title}", key="addressed", width=width
-        ),
+        lambda width: shade_rows(names, heat.groups, cells, title=f"Coverage by {title}", key="addressed", width=width),
     )
     table = Table(
         name=f"{prefix}-coverage-{facet}",
@@ -297,20 +303,21 @@ def _heat(facts: AuditFacts, answers: Sequence[Answer], facet: str, prefix: str)
         n=len(answers),
         unit="questions put to sources",
         columns=(Column("source"), *(Column(group, "share") for group in heat.groups)),
-        rows=tuple((source, *line) for source, line in zip(heat.sources, heat.cells, strict=True)),
+        rows=tuple((source, *line) for source, line in zip(names, heat.cells, strict=True)),
     )
     return [chart, Details(f"{table.caption} as a table", (table,))]
 
 
 def _covered(facts: AuditFacts, rows: Sequence[SourceRow], prefix: str) -> Table:
-    titles = {source.id: source.title for source in facts.audit.sources}
     failed = any(row.unscored for row in rows)
 
     def cells(row: SourceRow) -> tuple[Cell, ...]:
         high = (row.answered + row.unscored) / row.planned
         spread: tuple[Cell, ...] = ((row.coverage or 0.0, high) if row.unscored else None,) if failed else ()
         counts = row.planned, row.answered, row.absent, row.unscored
-        return row.source, titles.get(row.source, ""), *counts, row.coverage, *spread, row.r_div, row.judged
+        name = facts.names[row.source]
+        told = name.short, name.title, name.dated, row.source
+        return *told, *counts, row.coverage, *spread, row.r_div, row.judged
 
     return Table(
         name=f"{prefix}-coverage",
@@ -318,14 +325,14 @@ def _covered(facts: AuditFacts, rows: Sequence[SourceRow], prefix: str) -> Table
         n=sum(row.planned for row in rows),
         unit="questions put to sources",
         columns=(
-            *columns_of("source | title"),
+            *columns_of("source | title | date | id"),
             *(Column(name, "count") for name in ("asked", "addressed", "silent", "failed")),
             Column("coverage", "share"),
             *((Column("range with failures", "share"),) if failed else ()),
             *columns_of("R_div:share | judged pairs:count"),
         ),
         rows=tuple(map(cells, rows)),
-        links=tuple(pairs_link(prefix, row.source) for row in rows),
+        links=tuple(pairs_link(prefix, facts.names.short(row.source)) for row in rows),
         note="The range is what failed answers could make of the coverage." if failed else "",
     )
 
@@ -396,13 +403,14 @@ def strip_blocks(
         )
         for name in (facts.pairs.questions[place] for place in ranked[:ROWS])
     ]
+    names = [facts.names.short(source) for source in order]
     shown = f"The {len(rows)} of {len(ranked):,} questions" if len(ranked) > len(rows) else "Questions"
     chart = figure(
         f"{prefix}-strip",
         f"{shown} with most diverging pairs first; sources from left to right as in the matrices above. A cell is the "
         "label that a source has most often with the others on that question, the stronger one of two that are equally "
         "frequent; an outline: it answers, but no pair of it has a label; empty: it was not asked.",
-        lambda width: label_strips(rows, order, facts.domain.order, title="Questions by sources", width=width),
+        lambda width: label_strips(rows, names, facts.domain.order, title="Questions by sources", width=width),
     )
     grids = ", and each as a grid of its own" if has_grids(facts) else "; audit export writes the grid of each"
     note = f"All questions are in the folder matrices, as a table of questions by sources{grids}."

@@ -1,0 +1,243 @@
+"""The sources of an audit, and what people call them: institution, short title and date, with the id in small print.
+
+Every page, table, export and message of an audit takes its names from here. A judge is shown the answers of "source A"
+and "source B"; its words are stored as it wrote them, and the names are put in where they are displayed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from hoofbeat.facets import facet_value, facet_values
+from hoofbeat.records import Document, Facets
+from hoofbeat.text import cut, one_line
+
+_TITLE, _INSTITUTION = 60, 60
+_DATES = ("date", "released", "year")
+_VERSIONS = ("version", "edition")
+_REMARK = re.compile(r"\s*\((?:invented|fictional|fictitious)\)\s*\Z", re.IGNORECASE)
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_YEAR_MONTH = re.compile(
+    rf"(?<!\d)(?P<year>(?:19|20)\d\d)(?:\s*-(?P<number>0[1-9]|1[0-2])(?!\d)|\s+(?P<name>{'|'.join(_MONTHS)})[a-z]*)?"
+    rf"|\b(?P<before>{'|'.join(_MONTHS)})[a-z]*\.?,?\s+(?P<after>(?:19|20)\d\d)(?!\d)",
+    re.IGNORECASE,
+)
+_WHEN = rf"(?:(?:\d{{1,2}}\s+)?(?:{'|'.join(_MONTHS)})[a-z]*\.?\s+(?:\d{{1,2}},?\s+)?)?(?:19|20)\d\d"
+_STATED = re.compile(
+    rf"\b(?:last\s+)?(?P<word>revised|updated|reviewed|published|issued|released|approved|effective)"
+    rf"(?:\s+(?:on|in|date|version)|\s*:)*\s+(?P<when>{_WHEN})(?!\d)",
+    re.IGNORECASE,
+)
+_MARGIN = 3_000
+
+FROM_FACET, FROM_TEXT = "facet", "text"
+"""How a source's date is known: the document's metadata gave it, or a rule found it in the document's words."""
+
+
+class AuditSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One audited source; `dated_by` says where its date is from, for one found in the text may be another's."""
+
+    id: str
+    title: str
+    facets: Facets
+    date: str = ""
+    dated_by: str = ""
+    version: str = ""
+
+    @staticmethod
+    def of(document: Document) -> AuditSource:
+        """A document as a source, with the date and version of its metadata; else a date that its words state."""
+        date, by = stated_date(document)
+        version = next(iter(facet_values(document.facets, *_VERSIONS)), "")
+        return AuditSource(
+            id=document.id, title=document.title, facets=document.facets, date=date, dated_by=by, version=version
+        )
+
+
+def stated_date(document: Document) -> tuple[str, str]:
+    """When a document was published, and how that is known; both empty where nothing says so.
+
+    Words such as "last revised May 2016" count near the document's beginning or end only: inside, they are often about
+    another document.
+    """
+    if values := facet_values(document.facets, *_DATES):
+        return values[0], FROM_FACET
+    found = _STATED.search(document.text[:_MARGIN])
+    if found is None and len(document.text) > _MARGIN:
+        found = _STATED.search(document.text, max(_MARGIN, len(document.text) - _MARGIN))
+    return (one_line(found["when"]), FROM_TEXT) if found else ("", "")
+
+
+class SourceName(Struct, frozen=True, kw_only=True):
+    """What people call a source. `short` is enough to tell it from the others of the audit; the id is small print."""
+
+    id: str
+    short: str
+    institution: str
+    title: str
+    date: str
+    version: str = ""
+    doubtful_date: bool = False
+
+    @property
+    def full(self) -> str:
+        """Institution, short title, version and date, each where it is known and says something new."""
+        parts = [self.institution, self.title, self.version, self.dated]
+        return ", ".join(dict.fromkeys(part for part in parts if part)) or self.id
+
+    @property
+    def dated(self) -> str:
+        """The date as the document gives it; a question mark where it was only found in the text."""
+        return f"{self.date}?" if self.date and self.doubtful_date else self.date
+
+    @property
+    def year(self) -> str:
+        """The latest year of the date ("2011, revised 2013": 2013); a question mark where it was found in the text."""
+        years = _YEAR.findall(self.date)
+        return f"{max(years)}{'?' * self.doubtful_date}" if years else ""
+
+    @property
+    def when(self) -> tuple[int, int]:
+        """Year and month of the latest date, (0, 0) where it is not known; without a month, 0 stands for it."""
+        found = [(0, 0)]
+        for match in _YEAR_MONTH.finditer(self.date):
+            name = (match["name"] or match["before"] or "")[:3].lower()
+            month = int(match["number"]) if match["number"] else _MONTHS.index(name) + 1 if name else 0
+            found.append((int(match["year"] or match["after"]), month))
+        return max(found)
+
+    def older_than(self, other: SourceName) -> bool:
+        """Whether this source is surely older; within a year, only where both months are known."""
+        (year, month), (late, later) = self.when, other.when
+        return 0 < year < late or (0 < year == late and 0 < month < later)
+
+
+class SourceNames:
+    """The names of an audit's sources; a source that is not among them goes by its id."""
+
+    def __init__(self, sources: Iterable[AuditSource], facet: str = "institution", group: str = "") -> None:
+        sources = list(sources)
+        shorts = _distinct(sources, facet, group)
+        self._names = {each.id: _named(each, facet, short) for each, short in zip(sources, shorts, strict=True)}
+
+    def __getitem__(self, source: str) -> SourceName:
+        known = self._names.get(source)
+        return known or SourceName(id=source, short=source, institution="", title=source, date="")
+
+    def __iter__(self) -> Iterator[SourceName]:
+        return iter(self._names.values())
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def short(self, source: str) -> str:
+        """The shortest name that tells the source from the others."""
+        return self[source].short
+
+    def full(self, source: str) -> str:
+        """Institution, short title and date."""
+        return self[source].full
+
+    def institution(self, source: str) -> str:
+        """Whose document it is; the source's own short name where nothing says so."""
+        return self[source].institution or self[source].short
+
+    def both(self, a: str, b: str) -> str:
+        """Two sources: `X and Y`."""
+        return f"{self.short(a)} and {self.short(b)}"
+
+    def with_names(self, reasoning: str, a: str, b: str) -> str:
+        """A judge's words on two sources, with their names where it plainly speaks of "source A" or "source B"."""
+        return name_sides(reasoning, a, b, self.short)
+
+
+def _named(source: AuditSource, facet: str, short: str) -> SourceName:
+    date, by = source.date, source.dated_by
+    if not date:  # audits made before sources had a date
+        date, by = next(iter(facet_values(source.facets, *_DATES)), ""), FROM_FACET
+    return SourceName(
+        id=source.id,
+        short=short,
+        institution=one_line(facet_value(source.facets, facet)),
+        title=_short_title(source),
+        date=one_line(date),
+        version=one_line(source.version),
+        doubtful_date=by == FROM_TEXT,
+    )
+
+
+def _short_title(source: AuditSource) -> str:
+    title = one_line(source.title).rstrip(". ")
+    head = title.partition(": ")[0]
+    return cut(head if 12 <= len(head) < len(title) > _TITLE else title, _TITLE)
+
+
+def _distinct(sources: Sequence[AuditSource], facet: str, group: str) -> list[str]:
+    """A short name for each: its institution, and only what else tells documents of one institution apart."""
+    steps: tuple[Callable[[AuditSource], str], ...] = (
+        lambda each: ", ".join(facet_values(each.facets, group)),
+        _short_title,
+        lambda each: next(iter(_YEAR.findall(each.date or facet_value(each.facets, "year"))), ""),
+        lambda each: each.id,
+    )
+    names = [_first_name(each, facet) for each in sources]
+    for step in steps:
+        clashing = {name for name in names if names.count(name) > 1}
+        if not clashing:
+            break
+        parts = [step(each) for each in sources]
+        helpful = {
+            name for name in clashing if len({part for part, own in zip(parts, names, strict=True) if own == name}) > 1
+        }
+        names = [
+            f"{name}, {part}" if name in helpful and part and part != name else name
+            for name, part in zip(names, parts, strict=True)
+        ]
+    return names
+
+
+def _first_name(source: AuditSource, facet: str) -> str:
+    institution = _REMARK.sub("", one_line(facet_value(source.facets, facet)))
+    return cut(institution, _INSTITUTION) or _short_title(source) or source.id
+
+
+_OPENING = re.compile(r"\A\(A is (?P<first>.+?), B is (?P<second>.+?)\.\) ")
+_NOUNS = "source|answer|guideline|handbook|document|text|statement|side|policy"
+_VERBS = (
+    "recommends|says|states|advises|tells|allows|gives|suggests|requires|instructs|specifies|permits|forbids|warns|"
+    "adds|sets|lists|offers|limits|restricts|prohibits|does not|is silent|is stricter|is more|is less|only"
+)
+_SIDES = re.compile(
+    rf"\b(?:(?:[Tt]he\s+)?(?P<nouns>[A-Za-z]+s)\s+A\s+and\s+B\b"
+    rf"|(?:[Tt]he\s+)?(?:{_NOUNS}|{_NOUNS.title()})(?:\s+of\s+[Ss]ource)?\s+(?P<side>[AB])(?![\w-])"
+    rf"|(?P<bare>[AB])(?=\s+(?:{_VERBS})\b))"
+)
+_CLAUSE = re.compile(r"(?:\A|[.;:,(]\s*|\b(?:while|whereas|and|but|because|that|so|if|than)\s+)\Z")
+
+
+def name_sides(reasoning: str, a: str, b: str, name: Callable[[str], str]) -> str:
+    """A judge's words with the names of the two sources in the place of its letters.
+
+    A stored reasoning begins with who is A and who is B where the judge was shown the second source first. A bare
+    letter is replaced only where a clause begins with it and a verb of saying follows: "hepatitis B" stays.
+    """
+    first, second = name(a), name(b)
+    if opening := _OPENING.match(reasoning):
+        reasoning = reasoning[opening.end() :]
+        if opening["first"] == b or opening["second"] == a:
+            first, second = second, first
+    sides = {"A": first, "B": second}
+
+    def named(match: re.Match[str]) -> str:
+        if noun := match["nouns"]:
+            known = re.fullmatch(rf"(?:{_NOUNS})s", noun, re.IGNORECASE)
+            return f"{first} and {second}" if known else match[0]
+        if match["side"]:
+            return sides[match["side"]]
+        return sides[match["bare"]] if _CLAUSE.search(reasoning[: match.start()]) else match[0]
+
+    return _SIDES.sub(named, reasoning)
