@@ -12,7 +12,7 @@ import pytest
 
 import hoofbeat as hb
 from hoofbeat.benchmarks import write_benchmark
-from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.errors import BatchPending, OutputError, UsageError
 from hoofbeat.presets.paper_run import plain_findings
 from hoofbeat.presets.protocol_steps import JudgeStep
 from hoofbeat.reports.sections.protocol_section import read_differences
@@ -83,6 +83,14 @@ def test_cupcase_by_letter_likelihood_and_free_text(server: FaultServer) -> None
     told = plain_findings(made.artefact)
     assert [line.split(":")[0] for line in told][:2] == ["closed, letter, accuracy", "closed, likelihood, accuracy"]
     assert any(line.startswith("closed, bertscore:") for line in told)
+
+
+def test_letters_and_free_text_go_into_a_batch_folder_together() -> None:
+    bench = cupcase_bench()
+    with pytest.raises(BatchPending) as stopped:
+        run("cupcase", bench, model="batch:posted#mine")
+    assert (stopped.value.files, stopped.value.written) == (("requests-001.jsonl",), 2 * 5 * 2)
+    assert len(Path("posted/requests-001.jsonl").read_text(encoding="utf-8").splitlines()) == 2 * 5 * 2
 
 
 def clinbench_bench(*, text: bool = True) -> hb.Benchmark:

@@ -153,18 +153,21 @@ def load_model(
     budget: Budget | None = None,
     reasoning: int | None = None,
     tell: Callable[[str], None] | None = None,
+    batches: dict[str, BatchBackend] | None = None,
 ) -> Model:
     """The model a spec or alias names. Nothing is called yet; wrong names are said here.
 
     `reasoning` is the allowance for hidden reasoning in place of the configuration's; `tell` gets what a user should
-    know, such as that a window is assumed.
+    know, such as that a window is assumed. `batches` keeps batch folders for the next model of the same name.
     """
     config = config or Config()
     settings = config.models.get(spec, ModelSettings())
     target = settings.spec or spec
     if settings.spec and target in config.models and config.models[target].spec:
         raise UsageError(f"the alias {spec} names another alias, {target}", fix="give the model's spec there")
-    backend = _backend(target, settings, known=list(config.models))
+    backend = (batches or {}).get(spec) or _backend(target, settings, known=list(config.models))
+    if batches is not None and isinstance(backend, BatchBackend):
+        batches[spec] = backend
     facts = load_known_models(Path(config.known_models) if config.known_models else None)
     known = None if target.startswith(("embedded", "replay:")) else facts.find(bare_name(target))
     served = known is not None and facts.served_by_provider(known, _host(target))
@@ -398,13 +401,17 @@ def _unknown(spec: str, known: Sequence[str]) -> ModelError:
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """An open ledger with what is needed to load models."""
+    """An open ledger with what is needed to load models.
+
+    `batches` are the batch folders in use, by the models' names: all requests of a command go into one file.
+    """
 
     ledger: Ledger
     config: Config
     budget: Budget
     reasoning: int | None = None
     tell: Callable[[str], None] | None = None
+    batches: dict[str, BatchBackend] = field(default_factory=dict)
 
     def model(self, spec: str) -> Model:
         """The model of this name, on this session's ledger and budget."""
@@ -415,6 +422,7 @@ class Session(Struct, frozen=True, kw_only=True):
             budget=self.budget,
             reasoning=self.reasoning,
             tell=self.tell,
+            batches=self.batches,
         )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.errors import BatchPending, OutputError, UsageError
 from hoofbeat.models import Estimate
 from hoofbeat.models.model_loading import Session
 from hoofbeat.presets.preset import EMBEDDED_ENCODER, PaperInputs, Preset
@@ -58,7 +58,7 @@ class PaperRun(Struct, frozen=True, kw_only=True):
         self._tidy(output)
         self._write_protocol(output, self.differences, command)
         tools = StepTools(session=self.inputs.session, output=output, command=tuple(command), progress=progress)
-        made = [artefact for step in self.steps for artefact in step.write(tools)]
+        made = self._do_steps(tools)
         found = [*self.differences, *observed_differences(made)]
         protocol = self._write_protocol(output, found, command)
         shown = [path for path in self.inputs.paths if (path / "manifest.json").is_file()]
@@ -73,6 +73,26 @@ class PaperRun(Struct, frozen=True, kw_only=True):
             command=command,
             progress=progress,
         )
+
+    def _do_steps(self, tools: StepTools) -> list[Artefact]:
+        """Do the steps in order; one that a batch folder stops does not stop those that can do without it.
+
+        So the requests of all these steps are answered in one round.
+        """
+        made: list[Artefact] = []
+        pending: list[BatchPending] = []
+        unfinished: set[str] = set()
+        for step in self.steps:
+            if unfinished.isdisjoint(step.needs):
+                try:
+                    made += step.write(tools)
+                    continue
+                except BatchPending as err:
+                    pending.append(err)
+            unfinished.add(step.folder)
+        if pending:
+            raise BatchPending.together(pending)
+        return made
 
     def _write_protocol(self, output: Path, differences: Sequence[PaperDifference], command: Sequence[str]) -> Artefact:
         preset = self.preset

@@ -7,10 +7,10 @@ folders have the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -48,6 +48,11 @@ class ProtocolStep(Protocol):
         """The name of its folder below the output."""
         ...
 
+    @property
+    def needs(self) -> Sequence[str]:
+        """The folders of earlier steps that it reads."""
+        ...
+
     def estimates(self, tools: StepTools) -> dict[str, Estimate]:
         """What it would spend at most, by part."""
         ...
@@ -59,6 +64,8 @@ class ProtocolStep(Protocol):
 
 class AnswerStep(Struct, frozen=True, kw_only=True):
     """Models answer questions under conditions, as `hoofbeat answer` does."""
+
+    needs: ClassVar[Sequence[str]] = ()
 
     folder: str
     plan: RunPlan
@@ -88,6 +95,11 @@ class JudgeStep(Struct, frozen=True, kw_only=True):
     encoder: str
     seed: int = 0
 
+    @property
+    def needs(self) -> Sequence[str]:
+        """The answers."""
+        return (self.answers.folder,)
+
     def estimates(self, tools: StepTools) -> dict[str, Estimate]:
         """What each aspect would spend at most: for answers as long as they can be, all of them wrong."""
         with TemporaryDirectory() as place:
@@ -108,6 +120,8 @@ class JudgeStep(Struct, frozen=True, kw_only=True):
 
 class RankStep(Struct, frozen=True, kw_only=True):
     """Retriever lines rank the documents of one test collection, as `hoofbeat retrieve` does."""
+
+    needs: ClassVar[Sequence[str]] = ()
 
     folder: str
     plan: RankingPlan
@@ -131,6 +145,8 @@ class RankStep(Struct, frozen=True, kw_only=True):
 
 class AuditStep(Struct, frozen=True, kw_only=True):
     """Every source answers every question, and the answers are compared, as `hoofbeat audit` does."""
+
+    needs: ClassVar[Sequence[str]] = ()
 
     folder: str
     plan: AuditPlan

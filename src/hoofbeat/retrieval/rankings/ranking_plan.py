@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.errors import BatchPending, OutputError, UsageError
 from hoofbeat.findings.ranking_measures import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.model_loading import UsedModels
@@ -152,22 +152,27 @@ def rank(
     for system in plan.systems if len(names) > 1 else ():
         Retriever(indexes, system.line, model=UsedModels(load)).prepare()
     places = _places(output, names)
+    pending: list[BatchPending] = []
     for folder, system in places[: len(plan.systems)]:
         models = UsedModels(load)
-        artefact = rank_line(
-            plan.collection,
-            indexes,
-            system.line,
-            folder,
-            top=plan.top,
-            measures=plan.measures,
-            documents=plan.documents,
-            seed=plan.seed,
-            models=models,
-            encoders=encoders,
-            settings=_settings(system, plan.edition),
-            command=plan.command,
-        )
+        try:
+            artefact = rank_line(
+                plan.collection,
+                indexes,
+                system.line,
+                folder,
+                top=plan.top,
+                measures=plan.measures,
+                documents=plan.documents,
+                seed=plan.seed,
+                models=models,
+                encoders=encoders,
+                settings=_settings(system, plan.edition),
+                command=plan.command,
+            )
+        except BatchPending as err:  # the other lines' requests are answered in the same round
+            pending.append(err)
+            continue
         yield RankedLine(artefact, tuple(models.used.values()))
     for run, (folder, system) in zip(plan.runs, places[len(plan.systems) :], strict=True):
         artefact = measure_run(
@@ -181,6 +186,8 @@ def rank(
             command=plan.command,
         )
         yield RankedLine(artefact, ())
+    if pending:
+        raise BatchPending.together(pending)
     _tidy(output, places)
 
 
