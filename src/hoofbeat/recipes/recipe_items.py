@@ -6,6 +6,7 @@ because a model call brought nothing usable. One outcome an item, so the counts 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -81,6 +82,13 @@ class AskAgain(Struct, frozen=True, kw_only=True):
     def rejection(self) -> ItemRejection:
         """The objection as a rejection."""
         return ItemRejection(reason=self.reason, details=self.details, span=self.span)
+
+
+def ask_again(objections: Sequence[tuple[str, str]], otherwise: Outcome) -> Outcome | AskAgain:
+    """All objections in one request, each a reason and what to tell the model; without any, the outcome itself."""
+    if not objections:
+        return otherwise
+    return AskAgain(reason=objections[0][0], say=" ".join(say for _, say in objections), otherwise=otherwise)
 
 
 class RejectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -385,7 +385,7 @@ def test_words_to_cut_must_be_there_and_leave_a_sentence(tmp_path: Path) -> None
         )
 
     artefact = _built(tmp_path, shown=shown)
-    assert "no whole sentence" in said[0]
+    assert "not a whole sentence" in said[0]
     assert Benchmark(artefact).questions[0].context.endswith("granulomas without necrosis.")
 
 

@@ -43,7 +43,7 @@ from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.diagnosis_names import excludes, names_organism, other_organism, same_as_answer
 from hoofbeat.recipes.guards.leak_words import is_disease
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, names_in_full
-from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.steps import RecipeStep, ask
 from hoofbeat.records import Document
 from hoofbeat.retrieval.index.chunking import sentence_spans
@@ -82,11 +82,7 @@ def cut_check(
             objections += wrong
         unusable = value["usable"] != "yes" and not _changes(done)
         rejected = ItemRejection(reason="the case can't be used as it is cut", details=value["reason"])
-        if not objections:
-            return rejected if unusable else done
-        (reason, _), *_ = objections
-        say = " ".join(say for _, say in objections)
-        return AskAgain(reason=reason, details=say, say=say, otherwise=rejected if unusable else done)
+        return ask_again(objections, rejected if unusable else done)
 
     def changed(
         item: RecipeItem, value: dict[str, Any], context: RecipeContext
@@ -122,9 +118,7 @@ def cut_check(
             return ItemRejection(reason="the case can't be used even after its cuts were changed", details=details)
         done, _ = changed(item, value, context)
         done, objections = _derived(done, answer, value, shown(done, context), context)
-        for reason, say in objections:
-            return AskAgain(reason=reason, details=say, say=say, otherwise=done)
-        return done
+        return ask_again(objections, done)
 
     return [
         ask(name, CUT_CHECK, values=values, read=first),
@@ -300,7 +294,7 @@ def not_wider(wording: str, names: Sequence[str], document: Document, context: R
 
 
 def _known_words(names: Sequence[str], document: Document) -> frozenset[str]:
-    """The words of a disease's names, of what its short forms stand for, and of what its organism implies."""
+    """The words of a disease's names, of the long forms of their abbreviations, and of what its organism implies."""
     text = " ".join(names)
     longs = [long for short, long in find_abbreviations(document.text).items() if short in text]
     return frozenset(content_forms(" ".join((text, *longs)))) | implied_words(text)

@@ -29,7 +29,7 @@ from hoofbeat.recipes.cases.residue import TABLE, residue
 from hoofbeat.recipes.cases.rewording import turns_round
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext, TableFile
 from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, report_sentences, sound
-from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
 from hoofbeat.recipes.trials import TriedQuestion, trial_findings, trials_of
@@ -55,6 +55,7 @@ _KINDS = {
     "other": "another problem",
 }
 _NO_ROOM = "not reviewed: the model's window is too small for the final review"
+_OF_OPTIONS = frozenset({"absurd_option", "style"})
 _LIGHT = frozenset({"style", "residue", "other"})
 _POWER = re.compile(r"(?<=10)\s*\^\s*(?=[-−]?\d)")
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -160,12 +161,12 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
         options = editor.show(item).options
         properties = dict(contract["properties"])
         if options:
-            letter = {"type": "string", "enum": list(ascii_uppercase[: len(options)])}
-            listed = properties["new_options"]
-            each = {**listed["items"], "properties": {**listed["items"]["properties"], "option": letter}}
-            properties["new_options"] = {**listed, "items": each}
+            letters = list(ascii_uppercase[: len(options)])
+            properties["new_options"] = _with_choices(properties["new_options"], "option", letters)
         else:
             del properties["new_options"]
+            kinds = [each for each in _KINDS if each not in _OF_OPTIONS]
+            properties["problems"] = _with_choices(properties["problems"], "kind", kinds)
         return {**contract, "properties": properties, "required": [n for n in contract["required"] if n in properties]}
 
     def parts(item: RecipeItem, context: RecipeContext) -> tuple[None, ...]:
@@ -186,12 +187,7 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
         spans, _ = _report(item, context, _item_lines(item, editor.show(item)))
         review = _Review(item, value, editor, context, spans, name)
         review.read()
-        outcome = review.outcome(last=last, after_trials=after_trials)
-        if not review.objections:
-            return outcome
-        reason, _ = review.objections[0]
-        say = " ".join(say for _, say in review.objections)
-        return AskAgain(reason=reason, details=say[:1000], say=say, otherwise=outcome)
+        return ask_again(review.objections, review.outcome(last=last, after_trials=after_trials))
 
     def due(item: RecipeItem) -> bool:
         if after_trials:
@@ -207,6 +203,12 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
         schema=lambda item, _part, _context: schema(item),
         when=due,
     )
+
+
+def _with_choices(listed: Any, name: str, choices: Sequence[str]) -> dict[str, Any]:
+    """The schema of a list in whose entries this field is one of these choices."""
+    fields = {**listed["items"]["properties"], name: {"type": "string", "enum": [*choices]}}
+    return {**listed, "items": {**listed["items"], "properties": fields}}
 
 
 def _item_lines(item: RecipeItem, exam: TriedQuestion) -> dict[str, str]:

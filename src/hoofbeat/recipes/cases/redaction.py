@@ -136,7 +136,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
         return "".join(words for words, _, _ in self._shown())
 
     def place(self, offset: int) -> int:
-        """The place in the source of a character of `text`; of a reworded one, a place in what it stands for."""
+        """Where the source has a character of `text`; for one of new words, a place in the words that they replace."""
         for words, start, end in self._shown():
             if offset < len(words):
                 return min(start + offset, max(start, end - 1))

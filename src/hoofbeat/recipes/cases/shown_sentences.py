@@ -43,7 +43,7 @@ from hoofbeat.recipes.cases.stems import (
 )
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext
 from hoofbeat.recipes.guards.leaks import Leak, names_in_full
-from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Step
@@ -156,13 +156,11 @@ def choose_shown(
         objections = [*chosen.objections, *_objections(chosen.case, leaks, min_words), *_told_residue(left)]
         if not objections:
             return _first(flagged(with_shown(item, chosen.case), *chosen.flags), name)
-        reason, _ = objections[0]
-        said = " ".join(say for _, say in objections)
         otherwise = _by_rule(item, chosen.case, named, leaks, min_words, negated=negated)
         if isinstance(otherwise, RecipeItem):
             doubts = [*chosen.flags, *([f"{_RESIDUE}: {'; '.join(left)}"] if left else [])]
             otherwise = _first(flagged(otherwise, *doubts), name)
-        return AskAgain(reason=reason, details=said[:1000], say=said, otherwise=otherwise)
+        return ask_again(objections, otherwise)
 
     return ask(name, PROMPT, values=values, read=read)
 
@@ -367,7 +365,7 @@ class _Choice:
         cuts = [RedactedSpan(span.start, span.end, _WHY["diagnosis"]) for span in found.spans]
         left = case.without(*cuts, RedactedSpan(case.start, start, ""), RedactedSpan(end, case.end, "")).text
         if _is_fragment(left):
-            say = f"Sentence {each['number']} would read {left[:_SHOWN]!r}, which is no whole sentence: reword it."
+            say = f"Sentence {each['number']} would read {left[:_SHOWN]!r}, which is not a whole sentence. Reword it instead."
             self._object("a sentence is left as a fragment", say)
         return cuts
 
