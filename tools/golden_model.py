@@ -254,6 +254,8 @@ def _reviewed(a: Asked) -> dict[str, Any]:
         "new_question": "",
         "new_answer": "",
         "new_options": [],
+        "accepted": [],
+        "grading_note": "",
     }
 
 
@@ -279,7 +281,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "reason answer answerable missing": _tried,
         "reason match supported missing rival": _tried,
         "options": _compared,
-        "problems verdict reason edits new_question new_answer": _reviewed,
+        "problems verdict reason edits accepted grading_note new_question new_answer": _reviewed,
         "problems verdict reason edits new_question new_answer new_options": _reviewed,
     }.items()
 }

@@ -182,10 +182,11 @@ class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def reference(self) -> str:
-        """What an answer is compared with, as one text: the answer, or a list where several are right."""
-        right = self.right_answers
+        """What an answer is compared with, as one text: the answer, or a list where several are right, with notes."""
+        notes = {each.text: each.note for each in self.accepted if each.note}
+        right = [f"{text} ({notes[text]})" if text in notes else text for text in self.right_answers]
         if len(right) < 2:
-            return self.answer
+            return "".join(right)
         return "Any one of these answers is right:\n" + "\n".join(f"{n}. {text}" for n, text in enumerate(right, 1))
 
     @property

@@ -20,6 +20,7 @@ from hoofbeat.recipes.recipe import Recipe
 from hoofbeat.records import Document, Usage
 from hoofbeat.store import Artefact, Counts, Ledger, Manifest, create
 from hoofbeat.store.tables import write_jsonl
+from hoofbeat.window import ContextWindow
 
 __all__ = ["Script", "a_context", "a_corpus", "build", "passing_trial", "user_text"]
 
@@ -74,7 +75,7 @@ def passing_trial(name: str, request: ChatRequest) -> object:
     """What trial and review say of a question that has nothing wrong with it; the solvers choose the first option."""
     if name == "item-review":
         edits = {"problems": [], "edits": [], "new_question": "", "new_answer": "", "new_options": []}
-        signed = {**edits, "verdict": "sign", "reason": "fit to be published"}
+        signed = {**edits, "accepted": [], "grading_note": "", "verdict": "sign", "reason": "fit to be published"}
         wanted: Any = (request.schema or {})["properties"]
         return {field: signed[field] for field in wanted}
     if name == "trial-compare":
@@ -121,12 +122,16 @@ def a_context(
     encoder: Callable[[], Encoder] | None = None,
     seed: int = 0,
     estimating: bool = False,
+    window: ContextWindow | None = None,
 ) -> Iterator[RecipeContext]:
     """A context over these documents. `says` scripts the one model, or gives scripts by role."""
     corpus = documents if isinstance(documents, Corpus) else a_corpus(folder, documents)
     scripts = says if isinstance(says, Mapping) else {"model": Script(says)}
     with Ledger(folder / "ledger.sqlite") as ledger:
-        models = {role: Model(spec=each.identity, backend=each, ledger=ledger) for role, each in scripts.items()}
+        models = {
+            role: Model(spec=each.identity, backend=each, ledger=ledger, window=window)
+            for role, each in scripts.items()
+        }
         yield RecipeContext(corpus, settings, models=models, encoder=encoder, seed=seed, estimating=estimating)
 
 

@@ -77,7 +77,7 @@ RECIPE = msgspec.structs.replace(cupcase.RECIPE, begin=_finished, steps=_last_st
 
 
 SIGN = {"problems": [], "verdict": "sign", "reason": "fit to be published", "edits": []}
-NOTHING = {"new_question": "", "new_answer": "", "new_options": []}
+NOTHING = {"new_question": "", "new_answer": "", "new_options": [], "accepted": [], "grading_note": ""}
 
 
 def _edits(*edits: dict[str, object], kind: str = "fact_lost", **more: object) -> dict[str, object]:
@@ -438,7 +438,7 @@ def test_a_second_right_option_that_the_review_leaves_is_replaced_or_rejected(tm
         assert _reason(artefact) == ("replace options", "too few distractors that exclude the diagnosis")
 
 
-@pytest.mark.parametrize("window", [4096, 7300])
+@pytest.mark.parametrize("window", [4096, 8200])
 def test_a_small_window_cuts_the_report_or_leaves_the_review_out(tmp_path: Path, window: int) -> None:
     """Sources count as the prompt showed them; what can't be reviewed goes on and says so."""
     editor = _editor()
@@ -469,7 +469,8 @@ def _long_document() -> Document:
 
 def _ogcare(folder: Path, editor: Editor, script: Any = None, **settings: Any) -> Artefact:
     made = ogcare.OgcareSettings(**settings)
-    return build(folder, ogcare.RECIPE, [REPORT], made, {"model": Script(script or says(), trials=editor)})
+    scripts = {"model": Script(script or says(), trials=editor)}
+    return build(folder, ogcare.RECIPE, [REPORT], made, scripts, window=ContextWindow(tokens=32_000, source="known"))
 
 
 _REASON = "Surgery was ruled out because of portal hypertension, and fibrin glue was washed away twice."
@@ -497,6 +498,40 @@ def test_the_authors_reasons_become_plain_facts_before_the_trial(tmp_path: Path)
     schema = str(editor.requests[0].schema)
     assert "second_right" in schema
     assert not any(word in schema for word in ("new_options", "absurd_option", "style"))
+
+
+def test_what_earns_credit_is_stored_with_the_question_and_shown(tmp_path: Path) -> None:
+    """Accepted variants and a note for the grader: judges and reviewers see them, and the last review counts."""
+    note = "Follow-up is optional. A covered stent does not count."
+    first = _edits(_edit("delete", 2), kind="residue", accepted=["close it"], grading_note="none")
+    last = {**SIGN, **NOTHING, "accepted": ["septal occluder", "device closure of the tract"], "grading_note": note}
+    artefact = _ogcare(tmp_path, Editor(first, last), distraction=False)
+    (question,) = Benchmark(artefact).questions
+    assert [(each.text, each.by, each.note) for each in question.accepted] == [
+        ("septal occluder", ("final review",), note),
+        ("device closure of the tract", ("final review",), ""),
+    ]
+    assert question.reference.endswith(f"\n2. septal occluder ({note})\n3. device closure of the tract")
+    (task,) = read_jsonl(artefact.file("review.jsonl"), ReviewTask)
+    assert task.shown["accepted"] == f"septal occluder ({note})\ndevice closure of the tract"
+
+
+def test_a_grading_note_alone_belongs_to_the_key(tmp_path: Path) -> None:
+    signed = {**SIGN, **NOTHING, "grading_note": "The size of the device is optional."}
+    (question,) = Benchmark(_ogcare(tmp_path, Editor(signed), distraction=False)).questions
+    assert question.right_answers == (question.answer,)
+    assert question.reference == f"{question.answer} (The size of the device is optional.)"
+
+
+def test_a_report_that_only_hopes_for_a_benefit_is_rejected(tmp_path: Path) -> None:
+    problems = [
+        {"kind": "key", "problem": "the sheet could potentially minimise transmission; nothing shows that it did"}
+    ]
+    reply = {**_edits(), "problems": problems, "verdict": "reject", "reason": "no benefit is shown"}
+    artefact = _ogcare(tmp_path, Editor(reply), distraction=False)
+    (rejected,) = read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)
+    assert rejected.reason == "final review: the answer is wrong or more than the case supports"
+    assert "nothing shows that it did" in rejected.details
 
 
 def test_a_pronoun_in_the_key_is_pointed_out(tmp_path: Path) -> None:

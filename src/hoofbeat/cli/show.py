@@ -272,7 +272,8 @@ class _Shown:
             self._block("answer", question.answer or "(none)")
         for each in question.accepted:
             who = ", ".join(each.by) + (f" in {each.study}" if each.study else "")
-            self._line(f"also accepted{f' by {who}' if who else ''}: {each.text}", "green")
+            note = f" ({each.note})" if each.note else ""
+            self._line(f"also accepted{f' by {who}' if who else ''}: {each.text}{note}", "green")
         self._facts("images", question.images)
         self._facts("documents", question.documents)
         for name in question.facets:

@@ -115,10 +115,9 @@ class OptionVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What all trials of a question found; `rival` is an answer as good as the right one that verification named."""
+    """What all trials of a question found."""
 
     answer: AnswerTrial | None = None
-    rival: str = ""
     guess: GuessTrial | None = None
     comparison: tuple[OptionVerdict, ...] = ()
     comparison_failure: str = ""
@@ -134,7 +133,7 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
         answer, guess = self.answer or AnswerTrial(), self.guess or GuessTrial()
         found = {
             SECOND_RIGHT: bool(self.faults),
-            RIVAL: bool(self.rival or answer.rival),
+            RIVAL: bool(answer.rival),
             NOT_ANSWERABLE: not answer.answerable,
             WRONG: answer.match == "no",
             GIVEN_AWAY: guess.right and guess.basis == "style",
@@ -150,7 +149,7 @@ def trial_findings(trials: QuestionTrials) -> dict[str, str]:
     answer, guess = trials.answer or AnswerTrial(), trials.guess or GuessTrial()
     whys = {
         SECOND_RIGHT: "; ".join(f"{option} {why}" for option, why in trials.faults.items()),
-        RIVAL: "; ".join(dict.fromkeys(filter(None, (trials.rival, answer.rival)))),
+        RIVAL: answer.rival,
         NOT_ANSWERABLE: answer.missing,
         WRONG: f"{answer.said}: {answer.reason}",
         GIVEN_AWAY: guess.reason,
@@ -179,11 +178,6 @@ def trial_lines(trials: QuestionTrials) -> list[str]:
 def trials_of(item: RecipeItem) -> QuestionTrials:
     """What the trials of an item found so far."""
     return msgspec.convert(item.get("trials", {}), QuestionTrials)
-
-
-def with_rival(item: RecipeItem, rival: str) -> RecipeItem:
-    """The item with an answer that is as good as the right one among its doubts, also where no trial follows."""
-    return _with(item, rival=rival).labelled(doubts=[RIVAL])
 
 
 # Steps

@@ -378,7 +378,10 @@ def _answer_item(code: str, answer: Answer, stratum: tuple[str, ...], question: 
         shown.append(ItemMaterial(title="Options", kind="options", lines=answer.options or question.options))
     shown += [
         ItemMaterial(title="Reference answer", text=question.answer, kind="gold"),
-        *(ItemMaterial(title="Accepted as well", text=each.text, kind="gold") for each in question.accepted),
+        *(
+            ItemMaterial(title="Accepted as well", text="\n".join(filter(None, (each.text, each.note))), kind="gold")
+            for each in question.accepted
+        ),
         ItemMaterial(title="Answer", text=answer_text(answer), kind="answer"),
     ]
     if "reasoning" in shows:

@@ -121,7 +121,7 @@ from tests.recipes.support import Script, user_text
             "the context repeats itself",
         ),
         (altered("ogcare-verify", answer_is_step="no"), "verify", "the answer is not the significance"),
-        (altered("ogcare-verify", supported="no"), "verify", "the report does not support the answer"),
+        (altered("ogcare-verify", supported="no"), "verify", "the report does not show that the answer helped"),
         (
             altered("ogcare-verify", telling=[{"words": "fibrin glue", "why": "it hints at a plug"}]),
             "verify",

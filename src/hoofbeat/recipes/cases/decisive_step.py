@@ -17,7 +17,7 @@ from hoofbeat.corpus.roles import case_spans
 from hoofbeat.corpus.terms import term_form
 from hoofbeat.recipes.cases.distraction import giving_away, telling_words
 from hoofbeat.recipes.cases.residue import without_call_outs
-from hoofbeat.recipes.guards.leaks import find_leaks
+from hoofbeat.recipes.guards.leaks import Leak, find_leaks
 from hoofbeat.recipes.recipe_items import ItemRejection
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
@@ -32,12 +32,13 @@ _WHOLE = frozenset({"name", "order", "synonym", "abbreviation"})  # kinds of lea
 _LOOK_BACK = 2  # sentences before the one that tells a step, in which it may already be under way
 _PLANNED = re.compile(
     r"\b(?:planned|scheduled|(?:wait)?listed for|referred for|decided|decision|agreed|considered|recommended|proposed|"
-    r"suggested|intended|(?:will|would|should) be)\b",
+    r"suggested|intended|offered|discuss(?:ed|ion|ions)|consent(?:ed)?|counsel(?:l?ed|l?ing)|desired?|protocol|"
+    r"(?:will|would|should) be)\b",
     re.IGNORECASE,
 )
 _DONE = re.compile(
     r"(?<!be )\b(?:performed|done|started|begun|began|initiated|given|administered|placed|inserted|implanted|deployed|"
-    r"converted|underwent|stopped|withheld|carried out)\b",
+    r"received|converted|underwent|stopped|withheld|carried out)\b",
     re.IGNORECASE,
 )
 _MIN_LEAD = 6  # words before a step within its sentence: fewer are "on day 3" or "under anaesthesia"
@@ -115,16 +116,15 @@ def told_at(
     return told, doubt
 
 
-def begun_at(step: str, told: Sequence[Span], spans: Sequence[Span], document: Document) -> list[list[int]]:
-    """Where the step stands, as start and end: the sentences that tell it, and any shortly before that names it.
+def may_begin_at(step: str, step_at: Sequence[Sequence[int]], spans: Sequence[Span], document: Document) -> int:
+    """Where the step may already begin: with a sentence that names it, shortly before those that tell it.
 
-    "An ultrasound was arranged. A shadow was seen. The ultrasound showed ...": the step begins with the first of these.
-    A sentence names it by more than half of its words: one shared word ("echocardiography", "bronchoscopy") is a
-    finding on the way to the step.
+    "An ultrasound was arranged. A shadow was seen. The ultrasound showed ...": if the step begins with the first of
+    these, what follows was not known before it. That is for the model to settle.
     """
-    first = spans.index(told[0])
-    lead = [span for span in spans[max(0, first - _LOOK_BACK) : first] if _names(span.quote, step, document)]
-    return [[span.start, span.end] for span in (*lead, *told)]
+    first = next((place for place, span in enumerate(spans) if span.start >= step_at[0][0]), len(spans))
+    lead = spans[max(0, first - _LOOK_BACK) : first]
+    return next((span.start for span in lead if names_step(span.quote, step, document)), step_at[0][0])
 
 
 def begins_at(step_at: Sequence[Sequence[int]], text: str) -> int:
@@ -143,10 +143,26 @@ def _tells(sentence: str, step: str, document: Document) -> bool:
     return bool(held_words(sentence, step)) or bool(find_leaks(sentence, step, source=document))
 
 
-def _names(sentence: str, step: str, document: Document) -> bool:
-    """Whether a sentence has more than half of a step's telling words, or its whole name."""
-    enough = len(held_words(sentence, step)) > _MIN_SHARE * len(telling_words(step))
-    return enough or any(leak.kind in _WHOLE for leak in find_leaks(sentence, step, source=document))
+def names_step(sentence: str, step: str, document: Document) -> bool:
+    """Whether a sentence has the word of a step's action and more than half of its telling words, or its whole name.
+
+    "A central line was placed" does not name an ultrasonography of the central vein and line, nor does a word that the
+    step shares with a finding on the way to it ("echocardiography", "bronchoscopy").
+    """
+    held, words = held_words(sentence, step), telling_words(step)
+    action = next((form for word in re.findall(r"[^\W_]+", step) if (form := term_form(word)) in words), "")
+    enough = action in held and len(held) > _MIN_SHARE * len(words)
+    leaks = find_leaks(sentence, step, source=document)
+    return enough or any(leak.kind in _WHOLE and is_whole_name(leak, step) for leak in leaks)
+
+
+def is_whole_name(leak: Leak, step: str) -> bool:
+    """Whether a name that was found is that of the step, and not of a part of it.
+
+    The leak guard reads diagnoses: of "ultrasonography of the central vein and line" it takes "line" for a second name.
+    """
+    part = telling_words(leak.form)
+    return leak.kind not in ("name", "order") or len(part) >= _MIN_SHARE * len(telling_words(step))
 
 
 def held_words(sentence: str, step: str) -> set[str]:
@@ -165,16 +181,20 @@ def lies(
     begins: int,
     share: float,
     case: Sequence[tuple[int, int]],
+    may_begin: int,
 ) -> tuple[str, bool]:
     """How a sentence lies to the step (`before`, `decisive` or `after`), and whether that is doubtful.
 
     A sentence that tells the step is decisive. Of the others a model says when they were; a rule doubts `before` where
-    the `case` tells the sentence after the step `begins`, or where its words are nearly all those of the step.
+    the `case` tells the sentence after the step `begins`, where the step `may_begin` with it or before it, or where its
+    words are nearly all those of the step.
     """
     if any(span.start < end and start < span.end for start, end in step_at):
         return "decisive", False
     later = span.start > begins and any(start <= span.start < end for start, end in case)
-    return said, said == "before" and (later or bool(giving_away(span.quote, step, share=share)))
+    return said, said == "before" and (
+        later or may_begin <= span.start < step_at[0][0] or bool(giving_away(span.quote, step, share=share))
+    )
 
 
 def fact_before(span: Span, when: str, step: str) -> str:

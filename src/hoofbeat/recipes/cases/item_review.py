@@ -33,7 +33,7 @@ from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, Reci
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
 from hoofbeat.recipes.trials import TriedQuestion, trial_findings, trials_of
-from hoofbeat.records import Document, Span
+from hoofbeat.records import AcceptedAnswer, Document, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.window import size
 
@@ -56,6 +56,7 @@ _KINDS = {
 }
 _NO_ROOM = "not reviewed: the model's window is too small for the final review"
 _OF_OPTIONS = frozenset({"absurd_option", "style"})
+_OF_OPEN_ANSWERS = ("accepted", "grading_note")
 _LIGHT = frozenset({"style", "residue", "other"})
 _POWER = re.compile(r"(?<=10)\s*\^\s*(?=[-−]?\d)")
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -142,6 +143,16 @@ def edits_table(items: Sequence[RecipeItem]) -> TableFile:
     return TableFile(("item", "review", "part", "before", "after", "sources", "why", "refused"), rows)
 
 
+def graded_as_right(item: RecipeItem) -> tuple[AcceptedAnswer, ...]:
+    """The wordings that the final review counts as right beside the key, the first with the note for the grader."""
+    grading = item.get("grading") or {"accepted": (), "note": ""}
+    wordings = grading["accepted"] or ([item["answer"]] if grading["note"] else ())
+    return tuple(
+        AcceptedAnswer(text=text, by=("final review",), note="" if place else grading["note"])
+        for place, text in enumerate(wordings)
+    )
+
+
 def with_edits(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
     """What a reviewer is shown, with the edits of the final review where there are any."""
     made = [f"{e['before']}\n→ {e['after'] or '(left out)'}" for e in item.get("edits", ()) if not e["refused"]]
@@ -163,6 +174,7 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
         if options:
             letters = list(ascii_uppercase[: len(options)])
             properties["new_options"] = _with_choices(properties["new_options"], "option", letters)
+            properties = {field: each for field, each in properties.items() if field not in _OF_OPEN_ANSWERS}
         else:
             del properties["new_options"]
             kinds = [each for each in _KINDS if each not in _OF_OPTIONS]
@@ -311,6 +323,7 @@ class _Review:
             return
         self._read_answer_and_options()
         self._read_question()
+        self._read_grading()
         self._read_text()
         verdict, problems = self._value["verdict"], self._value["problems"]
         if verdict == "edit" and not self._records:
@@ -437,6 +450,19 @@ class _Review:
         self._record("question", before, words, [], _why(self._value, "question"), refused)
         if not refused:
             self._item = self._editor.with_question(self._item, words)
+
+    def _read_grading(self) -> None:
+        """What a grader counts as right beside the key, and a note for the grader; a later review replaces both."""
+        accepted = []
+        for wording in map(_line, self._value.get("accepted", ())):
+            if fault := sound(wording, what="accepted answer", source=self._document.text):
+                say = f"The accepted answer {wording!r} can't be used: {fault.reason}."
+                self._object("an accepted answer can't be used", say)
+            else:
+                accepted.append(wording)
+        note = _line(self._value.get("grading_note", ""))
+        if accepted or note:
+            self._item = self._item.put(grading={"accepted": accepted, "note": note})
 
     def _read_answer_and_options(self) -> None:
         """The key first: options are compared with the key as it will be."""

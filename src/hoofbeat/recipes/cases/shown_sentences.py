@@ -365,7 +365,7 @@ class _Choice:
         cuts = [RedactedSpan(span.start, span.end, _WHY["diagnosis"]) for span in found.spans]
         left = case.without(*cuts, RedactedSpan(case.start, start, ""), RedactedSpan(end, case.end, "")).text
         if _is_fragment(left):
-            say = f"Sentence {each['number']} would read {left[:_SHOWN]!r}, which is not a whole sentence. Reword it instead."
+            say = f"Sentence {each['number']} would read {left[:_SHOWN]!r}, which is not a whole sentence. Reword it."
             self._object("a sentence is left as a fragment", say)
         return cuts
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -25,10 +26,12 @@ from hoofbeat.recipes.cases.cut_check import cuts_table
 from hoofbeat.recipes.cases.decisive_step import (
     asks_yes_no,
     begins_at,
-    begun_at,
     fact_before,
     held_words,
+    is_whole_name,
     lies,
+    may_begin_at,
+    names_step,
     no_action,
     told_at,
 )
@@ -37,6 +40,7 @@ from hoofbeat.recipes.cases.item_review import (
     ItemReview,
     TextEdit,
     edits_table,
+    graded_as_right,
     item_review,
     review_after_trials,
     with_edits,
@@ -50,7 +54,7 @@ from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_document
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ACCEPT, ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.steps import RecipeStep, ask, sample, together
-from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial, with_rival
+from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial
 from hoofbeat.records import AcceptedAnswer, Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
@@ -78,9 +82,13 @@ _NO_LIMITATION = (
     "something, why the usual treatment was not the better choice. Leave the list empty only if the report has nothing "
     "of this; the case is then used only if its step is a test."
 )
+_NO_NAME = (
+    "The report has them where it speaks of the step. If they are a part of the name of the disease, syndrome or "
+    "procedure behind the answer, ask without them."
+)
 _VERDICTS = {
     "answer_is_step": "the answer is not the significance",
-    "supported": "the report does not support the answer",
+    "supported": "the report does not show that the answer helped",
 }
 _REFUSED = {
     "standard-step": "only a standard procedure on a rare disease",
@@ -261,7 +269,7 @@ def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContex
     if isinstance(done, ItemRejection):
         return _wrong(done)
     told, doubt = told_at(step, done, list(spans.values()), document)
-    step_at = begun_at(step, told, list(spans.values()), document)
+    step_at = [[span.start, span.end] for span in told]
     item = _passing(item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at), passed)
     if not telling_words(step):
         return _wrong(ItemRejection(reason="the decisive step names nothing", details=step))
@@ -362,6 +370,7 @@ def _sorted(
     document, step = _report(item, context), item["step"]
     case = case_spans(document) or ((0, len(document.text)),)
     begins = begins_at(item["step_at"], document.text)
+    may_begin = may_begin_at(step, item["step_at"], spans, document)
     events: list[dict[str, Any]] = []
     facts: dict[str, None] = {}
     removed: list[dict[str, Any]] = []
@@ -370,14 +379,24 @@ def _sorted(
         when = "not listed"
         if span in said:
             when, doubt = lies(
-                span, said[span], step, item["step_at"], begins=begins, share=context.settings.leak_share, case=case
+                span,
+                said[span],
+                step,
+                item["step_at"],
+                begins=begins,
+                share=context.settings.leak_share,
+                case=case,
+                may_begin=may_begin,
             )
             doubtful += [span] if doubt else []
             events.append({"quote": span.quote, "when": when, "start": span.start, "end": span.end})
         fact = fact_before(span, when, step) if said.get(span) == "before" else ""
+        if fact and may_begin <= span.start < item["step_at"][0][0] and names_step(span.quote, step, document):
+            fact = fact_before(span, "decisive", step) or fact
         if fact:
             facts[fact] = None
-        if (not fact or when == "decisive") and any(start <= span.start < end for start, end in case):
+        whole = when == "before" and fact == fact_before(span, when, step)
+        if not whole and any(start <= span.start < end for start, end in case):
             why = _LEFT_OUT.get(when, "nothing of it is told before the decisive step")
             removed.append({"start": span.start, "end": span.end, "why": why, "text": span.quote})
     return item.put(timeline=events, facts=list(facts), removed=removed), doubtful
@@ -453,6 +472,9 @@ def _objection(item: RecipeItem, context: RecipeContext) -> AskAgain | None:
     if question.count("?") > 1:
         doubt = ItemRejection(reason="more than one thing is asked", details=question)
         return _insist(doubt, "Ask one thing in one sentence.", item)
+    if named := _named_behind(item, question, context):
+        doubt = ItemRejection(reason="the question may name the disease behind the answer", details=named)
+        return _insist(doubt, f"A rule doubts these words of the question: {named}. {_NO_NAME}", item)
     if leak:
         say = f"A rule doubts these words: {leak[0].details}. If they tell something of the step, write without them."
         return _insist(leak[0], say, item)
@@ -472,11 +494,35 @@ def _leak(item: RecipeItem, text: str, context: RecipeContext) -> tuple[ItemReje
             return ItemRejection(reason=reason, details=text[start:end].strip()), True
     for leak in find_leaks(text, step, source=_report(item, context)):
         if not any(_has_name(fact, leak.text) for fact in known):
-            return ItemRejection(reason=reason, details=f"{leak.text} ({leak.kind})"), leak.kind == "name"
+            certain = leak.kind == "name" and is_whole_name(leak, step)
+            return ItemRejection(reason=reason, details=f"{leak.text} ({leak.kind})"), certain
     for phrase in phrases:
         if sentence := giving_away(text, phrase, share=context.settings.leak_share):
             return ItemRejection(reason=reason, details=sentence), False
     return None
+
+
+def _named_behind(item: RecipeItem, question: str, context: RecipeContext) -> str:
+    """Words of a question that belong to the name of what is behind the answer, as the report has it; else nothing.
+
+    They are two words that follow each other in a sentence of the report which speaks of the step as well ("the
+    autoantibodies cause an adult-onset immunodeficiency syndrome"), and neither the case nor the facts before the step
+    have both.
+    """
+    known = telling_words(" ".join((item["context"], *item["facts"])))
+    pairs = {pair for pair in pairwise(_tokens(question)) if all(map(telling_words, pair))}
+    new = {pair for pair in pairs if not telling_words(" ".join(pair)) <= known}
+    text = _report(item, context).text
+    for sentence in (text[start:end] for start, end in sentence_spans(text)):
+        if found := new.intersection(pairwise(_tokens(sentence))):
+            pair = " ".join(min(found))
+            if held_words(sentence, f"{item['step']} {item['answer']}") - telling_words(pair):
+                return pair
+    return ""
+
+
+def _tokens(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.casefold())
 
 
 def _known_facts(item: RecipeItem, context: RecipeContext) -> list[str]:
@@ -531,21 +577,20 @@ def _verify(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
     objection = _objection(corrected, context) if texts else None
     if objection and not faults and objection.otherwise is None:
         plain = _passing(item, [f"a corrected text is not used: {objection.reason} ({objection.details})"])
-        return msgspec.structs.replace(objection, otherwise=with_rival(plain, rival) if rival else plain)
-    return objection or _unrivalled(corrected, rival)
+        return objection if rival else msgspec.structs.replace(objection, otherwise=plain)
+    return objection or (_rivalled(rival) if rival else corrected)
 
 
-def _unrivalled(item: RecipeItem, rival: str) -> RecipeItem | AskAgain:
-    """Ask once to narrow a question with a rival answer; where the report can't, it is kept and reviewers are told."""
-    if not rival:
-        return item
+def _rivalled(rival: str) -> AskAgain:
+    """Ask once for facts against a rival answer, or a narrower question; an item whose rival stays is rejected."""
     say = (
         f"You name an answer that is just as good: {rival}. Look once more for facts of the report, known before the "
-        "step, that speak against it. If there are any, list them in `missing`, give the corrected case, or a question "
-        "that is narrowed by them, and leave `rival` empty. If there are none, name it again: the question is kept."
+        "step, that speak against it. If there are any, list them in `missing`, give the corrected case, and leave "
+        "`rival` empty. If there are none, narrow the question by words that exclude the rival and hold nothing of the "
+        "answer, and leave `rival` empty. Name it again only where most experts would choose it as well with every "
+        "fact of the report before them: the item is then rejected."
     )
-    fault = ItemRejection(reason="another answer is as good", details=rival)
-    return msgspec.structs.replace(fault.again(say), otherwise=with_rival(item, rival))
+    return ItemRejection(reason="another answer is as good", details=rival).again(say)
 
 
 # Review and questions
@@ -583,13 +628,25 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
             step="review",
             question=question.full_text,
             shown=with_edits(
-                item, {"answer": question.answer, "rationale": item["rationale"], "original": original.context}
+                item,
+                {
+                    "answer": question.answer,
+                    **_counted(question),
+                    "rationale": item["rationale"],
+                    "original": original.context,
+                },
             ),
         )
         for item, question, original in zip(items, main, plain, strict=True)
         if item["review"] == "waiting"
     )
     return RecipeOutput(questions=main, editions=editions, review=tasks)
+
+
+def _counted(question: Question) -> dict[str, str]:
+    """What counts as right beside the answer, for reviewers; nothing where there is none."""
+    lines = [f"{each.text} ({each.note})" if each.note else each.text for each in question.accepted]
+    return {"accepted": "\n".join(lines)} if lines else {}
 
 
 def _exam(item: RecipeItem) -> TriedQuestion:
@@ -626,8 +683,10 @@ class _Editor:
         return item
 
     def leak(self, item: RecipeItem, text: str, context: RecipeContext) -> tuple[str, bool] | None:
-        found = _leak(item, text, context)
-        return (found[0].details, found[1]) if found else None
+        if found := _leak(item, text, context):
+            return found[0].details, found[1]
+        named = _named_behind(item, text, context) if text.endswith("?") else ""
+        return (named, False) if named else None
 
     def wrong_answer(self, item: RecipeItem, answer: str, _context: RecipeContext) -> str:
         same = any(giving_away(answer, told, share=_SAME_STEP) for told in (item["step"], item["answer"]))
@@ -696,12 +755,19 @@ def _made(item: RecipeItem, vignette: str, context: RecipeContext) -> Question:
         text=item["question"],
         context=vignette,
         answer=item["answer"],
-        accepted=msgspec.convert(item.get("accepted") or (), tuple[AcceptedAnswer, ...]),
+        accepted=_accepted(item),
         documents=item.documents,
         evidence=item.evidence,
         facets={**item.facets, "year": str(year) if year else "unknown"},
         lineage=item.lineage,
     )
+
+
+def _accepted(item: RecipeItem) -> tuple[AcceptedAnswer, ...]:
+    """What people accepted and what the final review counts as right, each wording once."""
+    by_people = msgspec.convert(item.get("accepted") or (), tuple[AcceptedAnswer, ...])
+    known = {each.text for each in by_people}
+    return (*by_people, *(each for each in graded_as_right(item) if each.text not in known))
 
 
 def _line(text: object) -> str:
