@@ -38,9 +38,11 @@ def write_audit(
     *,
     pack: str = "transplant",
     questions: Sequence[Question] = (),
+    answers: Sequence[Answer] = (),
     settings: dict[str, object] | None = None,
 ) -> Path:
-    """An audit folder of these pairs; a source answers what it is judged on, and is silent on the rest."""
+    """An audit folder of these pairs; a source answers what it is judged on, and is silent on the rest, if no
+    `answers` are given."""
     domain = load_pack(pack)
     asked = sorted({item.question for item in comparisons})
     sources = sorted({name for item in comparisons for name in (item.a, item.b)})
@@ -50,7 +52,7 @@ def write_audit(
         levels=domain.significance_levels, judges=sorted({item.judge for item in comparisons if item.judge}),
     )  # fmt: skip
     known = {question.id: question for question in questions}
-    answers = [
+    said = answers or [
         Answer(question=q, model="m", condition="source", source=s, absent=(q, s) not in heard)
         for q in asked
         for s in sources
@@ -58,7 +60,7 @@ def write_audit(
     with create(path, replace_kind=KIND) as draft:
         write_jsonl(draft.path / "questions.jsonl", [known.get(q, Question(id=q, text=f"What of {q}?")) for q in asked])
         write_jsonl(draft.path / "sources.jsonl", [AuditSource(id=name, title=name, facets={}) for name in sources])
-        write_jsonl(draft.path / "answers.jsonl", answers)
+        write_jsonl(draft.path / "answers.jsonl", said)
         write_parquet(draft.path / PAIRS, comparison_frame(comparisons, kinds))
         draft.finish(
             Manifest(

@@ -41,7 +41,7 @@ _BOUNDS = {
     "serve": 29,
     "ledger": 34,
     "export": 33,
-    "review": 38,
+    "review": 41,  # decisions on the cases of audits
     "predictions": 38,
     "show": 61,
     "judge": 74,

@@ -63,6 +63,7 @@ def test_limits_of_older_studies_are_renamed(store_urls: str) -> None:
             older = '{"least_passed":0.8,"plan":{"per_item":2,"most":7}}'
             connection.execute(text("UPDATE review_studies SET settings=:older"), {"older": older})
             connection.execute(text("UPDATE review_schema SET version=1"))
+            connection.execute(text("DROP TABLE review_case_decisions"))
     with ReviewStore.open(store_urls) as store:
         study = store.study("study")
         assert study is not None

@@ -144,26 +144,50 @@ events = Table(
     Index("review_events_item", "study", "item", "person"),
     sqlite_autoincrement=True,
 )
+case_decisions = Table(
+    "review_case_decisions",
+    _ALL,
+    Column("case", Text, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("follow", Text, nullable=False),
+    Column("position", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("person", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("audit", Text, nullable=False),
+    Column("audit_sha256", Text, nullable=False),
+    Column("seen", Text, nullable=False),
+)
 _KEEP_SQLITE = (
-    "CREATE TRIGGER review_events_{0} BEFORE {0} ON review_events "
-    "BEGIN SELECT RAISE(ABORT, 'the trail is only added to'); END"
+    "CREATE TRIGGER {table}_{act} BEFORE {act} ON {table} BEGIN SELECT RAISE(ABORT, 'the trail is only added to'); END"
+)
+_REFUSE_POSTGRESQL = (
+    "CREATE FUNCTION review_events_keep() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'the trail is only added to'; END $$"
 )
 _KEEP_POSTGRESQL = (
-    "CREATE FUNCTION review_events_keep() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'the trail is only added to'; END $$",
-    "CREATE TRIGGER review_events_keep BEFORE UPDATE OR DELETE OR TRUNCATE ON review_events "
-    "FOR EACH STATEMENT EXECUTE FUNCTION review_events_keep()",
+    "CREATE TRIGGER {table}_keep BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+    "FOR EACH STATEMENT EXECUTE FUNCTION review_events_keep()"
 )
+
+
+def _keep(connection: Connection, table: Table) -> None:
+    """Have the database refuse every change of what is in a table."""
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(_KEEP_POSTGRESQL.format(table=table.name))
+        return
+    for act in ("UPDATE", "DELETE"):
+        connection.execute(text(_KEEP_SQLITE.format(table=table.name, act=act)))
 
 
 def _first(connection: Connection) -> None:
     _ALL.create_all(connection)
-    if connection.dialect.name == "sqlite":
-        for act in ("UPDATE", "DELETE"):
-            connection.execute(text(_KEEP_SQLITE.format(act)))
-    else:
-        for statement in _KEEP_POSTGRESQL:
-            connection.exec_driver_sql(statement)
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(_REFUSE_POSTGRESQL)
+    _keep(connection, events)
     connection.execute(insert(_version).values(version=0))
 
 
@@ -181,7 +205,13 @@ def _second(connection: Connection) -> None:
         connection.execute(update(studies).where(studies.c.id == name).values(settings=words))
 
 
-_STEPS: tuple[Callable[[Connection], None], ...] = (_first, _second)
+def _third(connection: Connection) -> None:
+    """Decisions on the disagreements of audits: as with the trail, the database refuses to change one."""
+    case_decisions.create(connection, checkfirst=True)
+    _keep(connection, case_decisions)
+
+
+_STEPS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third)
 """Step n brings a database of version n to version n + 1; a new layout adds a step and never changes an old one."""
 
 

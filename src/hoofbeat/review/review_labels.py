@@ -28,7 +28,9 @@ from hoofbeat.review.review_records import (
 )
 from hoofbeat.review.store_base import StoreBase, from_json, storable_text, to_json
 
-_REQUEST = re.compile(r"[A-Za-z0-9._:-]{1,100}")
+REQUEST = re.compile(r"[A-Za-z0-9._:-]{1,100}")
+"""What the id of a save looks like."""
+
 _MAX_SECONDS = 30 * 24 * 3600.0
 _REASON_LENGTH = 4000
 _CONTENT = ("values", "state", "version", "origin", "seconds", "reason", "changed")
@@ -254,7 +256,7 @@ def _told_of(row: Row[Any]) -> dict[str, Any]:
 
 def _standing(connection: Connection, study: str, item: str, person: str, request: str) -> Row[Any]:
     """How a person stands to an item, their label of it, and what this very request did before: one question."""
-    if not _REQUEST.fullmatch(request):
+    if not REQUEST.fullmatch(request):
         raise ReviewRefusalError("a save needs an id of its own", fix="letters, digits and . _ : - up to 100 of them")
     asked = {"of_study": study, "of_item": item, "of_person": person, "of_request": request}
     return connection.execute(_STANDING, asked).one()

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Row, func, insert, select, update
 
 from hoofbeat.errors import UsageError
+from hoofbeat.review.case_store import CaseStore
 from hoofbeat.review.database import Database, assignments, events, items, people, studies
 from hoofbeat.review.invitations import PeopleStore
 from hoofbeat.review.review_labels import LabelStore
@@ -33,7 +34,7 @@ _ITEM_ID = re.compile(r"[^\s/\\?#%]{1,200}")
 _TAKEN = ("people",)
 
 
-class ReviewStore(PeopleStore, LabelStore):
+class ReviewStore(PeopleStore, LabelStore, CaseStore):
     """An open review store. Use it as a context manager, or call `close`."""
 
     @classmethod

@@ -1,0 +1,294 @@
+"""From finding to decision: every disagreement of an audit is a case that a team decides on and meets again.
+
+A case is a question and two sources that disagree on it. What a team decides (who looks after it, what is done) names
+the words it was decided on. The next audit finds the same case by its question and sources; where an answer, a quote or
+the label is another than it was, a closed case is open again, and it is said what changed. Decisions are kept by the
+review store, or in a file that was exported from it; an audit's folder never holds any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.audit.audit_folder import Audit, AuditSource
+from hoofbeat.audit.case_records import (
+    CLOSED,
+    STATES,
+    CaseDecision,
+    CaseState,
+    DisagreementCase,
+    SideWords,
+    WorklistRow,
+    newest,
+)
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.pair_plan import same_answer_form
+from hoofbeat.audit.source_citations import STAGE as CITATIONS
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.facets import facet_values
+from hoofbeat.records import Answer, Question
+from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.tables import write_csv
+from hoofbeat.text import for_quote_matching, some_of
+
+_NAMED = 8
+
+
+def case_id(question: Question, a: str, b: str) -> str:
+    """What a case is called in every audit that asks this question of these sources."""
+    content = "\0".join((question.id, question.full_text, *sorted((a, b))))
+    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def words_of(answer: Answer | None, source: str) -> SideWords:
+    """What a source said, as far as a decision rests on it."""
+    if answer is None or answer.absent or answer.failure is not None:
+        return SideWords(source=source)
+    quotes = tuple(step.text for step in answer.trace if step.stage == CITATIONS and step.text and "quot" in step.what)
+    return SideWords(source=source, answer=answer.text, quotes=quotes)
+
+
+def read_cases(audit: Audit) -> list[DisagreementCase]:
+    """Every disagreement of an audit, the most serious first."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    domain = RelationLabels.of(audit.pack.labels)
+    columns = ("question", "a", "b", "label", "significance", "topic", "reasoning")
+    rows = (
+        audit.frame(columns)
+        .filter(polars.col("label").cast(polars.String).is_in(list(domain.diverging)))
+        .with_columns(polars.col(name).cast(polars.String) for name in columns)
+        .collect()
+        .to_dicts()
+    )
+    wanted = {(row["question"], row[side]) for row in rows for side in ("a", "b")}
+    words = {
+        (answer.question, answer.source): words_of(answer, answer.source)
+        for answer in audit.each_answer()
+        if (answer.question, answer.source) in wanted
+    }
+    asked = {question.id: question for question in audit.questions}
+    found = []
+    for row in rows:
+        question = asked[row["question"]]
+        sides = [words.get((question.id, row[side])) or SideWords(source=row[side]) for side in ("a", "b")]
+        found.append(
+            DisagreementCase(
+                id=case_id(question, row["a"], row["b"]),
+                question=question.id,
+                text=question.full_text,
+                a=sides[0],
+                b=sides[1],
+                label=row["label"],
+                significance=row["significance"] or "",
+                about=row["topic"] or "",
+                topic=_topic(question),
+                reasoning=row["reasoning"] or "",
+            )
+        )
+    levels, labels = list(audit.pack.significance_levels), domain.order
+    return sorted(found, key=lambda case: seriousness(case, levels, labels))
+
+
+def seriousness(case: DisagreementCase, levels: Sequence[str], labels: Sequence[str]) -> tuple[int, int, str, str, str]:
+    """What cases are sorted by: significance, then label, the most serious first, then question and sources."""
+    level = levels.index(case.significance) if case.significance in levels else -1
+    return -level, -labels.index(case.label) if case.label in labels else 1, case.question, *case.sources
+
+
+def _topic(question: Question) -> str:
+    for facet in ("topic", "group"):
+        if values := [value for value in facet_values(question.facets, facet) if value]:
+            return ", ".join(values)
+    return ""
+
+
+def what_changed(before: DisagreementCase, now: DisagreementCase) -> tuple[str, ...]:
+    """What is another than it was when a case was decided, in words; white space and typography do not count."""
+    told = []
+    for old, new in ((before.a, now.a), (before.b, now.b)):
+        if same_answer_form(old.answer) != same_answer_form(new.answer):
+            told.append(f"the answer of {new.source} changed")
+        if [for_quote_matching(each).text for each in old.quotes] != [
+            for_quote_matching(each).text for each in new.quotes
+        ]:
+            told.append(f"the quote of {new.source} changed")
+    if before.label != now.label:
+        told.append(f"the label changed from {before.label} to {now.label}")
+    return tuple(told)
+
+
+def worklist(
+    audit: Audit,
+    cases: Sequence[DisagreementCase],
+    decisions: Mapping[str, CaseDecision],
+    *,
+    reference: Collection[str] = (),
+) -> list[WorklistRow]:
+    """The cases of an audit with the newest decision on each: open work first, the most serious first.
+
+    With a `reference` (the team's own protocol), cases in which it is contradicted come before all others. Decided
+    cases on which the audit's sources disagree no more come last.
+    """
+    rows = []
+    for case in cases:
+        decision = decisions.get(case.id)
+        changes = what_changed(decision.seen, case) if decision else ()
+        rows.append(
+            WorklistRow(
+                case=case,
+                state=_state(decision, changes),
+                decision=decision,
+                changes=changes if decision and decision.status in CLOSED else (),
+                against_reference=is_against(case, reference),
+            )
+        )
+    there = {case.id for case in cases}
+    asked = {question.id: question for question in audit.questions}
+    sources = {source.id for source in audit.sources}
+    for name, decision in decisions.items():
+        seen = decision.seen
+        question = asked.get(seen.question)
+        here = question is not None and sources.issuperset(seen.sources) and case_id(question, *seen.sources) == name
+        if here and name not in there:
+            rows.append(WorklistRow(case=seen, state="gone", decision=decision))
+    return sorted(rows, key=lambda row: (row.state == "gone", row.state == "closed", not row.against_reference))
+
+
+def _state(decision: CaseDecision | None, changes: Sequence[str]) -> CaseState:
+    if decision is None:
+        return "new"
+    if decision.status in CLOSED:
+        return "reopened" if changes else "closed"
+    return "escalated" if decision.status == "escalated" else "open"
+
+
+def count_states(rows: Iterable[WorklistRow]) -> dict[CaseState, int]:
+    """How many cases are in each state."""
+    counts: dict[CaseState, int] = dict.fromkeys(STATES, 0)
+    for row in rows:
+        counts[row.state] += 1
+    return counts
+
+
+def is_against(case: DisagreementCase, reference: Collection[str]) -> bool:
+    """Whether one side of the case is the reference and the other is not."""
+    return (case.a.source in reference) != (case.b.source in reference)
+
+
+class Opponent(Struct, frozen=True, kw_only=True):
+    """How often one source disagrees with the reference: by the strongest label, by significance, and in all."""
+
+    source: str
+    strongest: int
+    serious: int
+    cases: int
+
+
+def opponents(cases: Iterable[DisagreementCase], reference: Collection[str], audit: Audit) -> list[Opponent]:
+    """Who disagrees with the reference: most often by the strongest label first, then seriously, then at all."""
+    label = RelationLabels.of(audit.pack.labels).order[-1]
+    level = audit.pack.significance_levels[-1] if audit.pack.significance_levels else ""
+    found: dict[str, list[int]] = {}
+    for case in cases:
+        if is_against(case, reference):
+            other = next(name for name in case.sources if name not in reference)
+            counts = found.setdefault(other, [0, 0, 0])
+            counts[0] += case.label == label
+            counts[1] += bool(level) and case.significance == level
+            counts[2] += 1
+    ranked = sorted(found.items(), key=lambda each: ([-count for count in each[1]], each[0]))
+    return [Opponent(source=name, strongest=n[0], serious=n[1], cases=n[2]) for name, n in ranked]
+
+
+def find_reference(audit: Audit, wanted: str) -> frozenset[str]:
+    """The sources that are the reference, by id, title or the value of a facet such as the institution; none for ""."""
+    if not wanted:
+        return frozenset()
+    name = wanted.strip().casefold()
+    for names_of in (_names, _facets):
+        found = frozenset(source.id for source in audit.sources if name in map(str.casefold, names_of(source)))
+        if found and len(found) < len(audit.sources):
+            return found
+    raise UsageError(
+        f"the audit has no source {wanted!r} that could be the reference",
+        fix=f"name one of: {some_of([source.id for source in audit.sources], _NAMED)}",
+    )
+
+
+def _names(source: AuditSource) -> list[str]:
+    return [source.id, source.title]
+
+
+def _facets(source: AuditSource) -> list[str]:
+    return [value for facet in source.facets for value in facet_values(source.facets, facet)]
+
+
+# Files
+
+FORMAT = "hoofbeat-decisions/1"
+
+
+class DecisionsFile(Struct, kw_only=True):
+    """Decisions as they are exported: every version of every case."""
+
+    format: str
+    decisions: list[CaseDecision]
+
+
+def read_decisions(path: Path) -> dict[str, CaseDecision]:
+    """The newest decision on each case, from a file that was exported as JSON."""
+    try:
+        found = msgspec.json.decode(read_bytes(path), type=DecisionsFile)
+    except msgspec.DecodeError as err:
+        raise InputError(
+            f"this is no file of decisions: {err}", where=str(path), fix="export it: hoofbeat audit cases -o FILE.json"
+        ) from err
+    if found.format != FORMAT:
+        raise InputError(
+            f"the decisions are in the format {found.format!r}", where=str(path), fix=f"this version reads {FORMAT}"
+        )
+    return newest(found.decisions)
+
+
+def decisions_json(decisions: Iterable[CaseDecision]) -> bytes:
+    """Decisions as `read_decisions` reads them."""
+    rows = sorted(decisions, key=lambda each: (each.seen.question, each.case, each.version))
+    return msgspec.json.format(msgspec.json.encode(DecisionsFile(format=FORMAT, decisions=rows)), indent=1) + b"\n"
+
+
+def write_decisions(path: Path, decisions: Iterable[CaseDecision]) -> None:
+    """Write them to a file."""
+    write_bytes(path, decisions_json(decisions))
+
+
+COLUMNS = (
+    "case", "state", "status", "follow", "owner", "local position", "note", "signed by", "signed at", "version",
+    "changed since", "question", "question text", "topic", "source a", "answer a", "quotes a", "source b", "answer b",
+    "quotes b", "label", "significance", "they differ in",
+)  # fmt: skip
+
+
+def worklist_cells(row: WorklistRow) -> list[str]:
+    """A row of the worklist for a spreadsheet, under `COLUMNS`."""
+    case, decision = row.case, row.decision
+    signed = (
+        [decision.status, decision.follow, decision.owner, decision.position, decision.note, decision.name,
+         decision.date, str(decision.version)]
+        if decision else ["open", *[""] * 7]
+    )  # fmt: skip
+    sides = [cell for side in (case.a, case.b) for cell in (side.source, side.answer, "\n".join(side.quotes))]
+    return [
+        case.id, row.state, *signed, "; ".join(row.changes), case.question, case.text, case.topic, *sides, case.label,
+        case.significance, case.about,
+    ]  # fmt: skip
+
+
+def write_worklist(path: Path, rows: Iterable[WorklistRow]) -> int:
+    """The worklist as CSV that no spreadsheet runs; returns how many rows it has."""
+    return write_csv(path, COLUMNS, map(worklist_cells, rows))

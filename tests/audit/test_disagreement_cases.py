@@ -1,0 +1,147 @@
+"""Disagreements as cases: found again in the next audit, closed, reopened, new and gone; exported and read back."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hoofbeat.audit import Audit
+from hoofbeat.audit.case_records import CaseDecision, CaseStatus, DisagreementCase
+from hoofbeat.audit.disagreement_cases import (
+    COLUMNS,
+    case_id,
+    count_states,
+    find_reference,
+    opponents,
+    read_cases,
+    read_decisions,
+    what_changed,
+    worklist,
+    write_decisions,
+    write_worklist,
+)
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.records import Answer, Question, TraceStep
+from tests.cli.audit_folders import invented_pairs, write_audit
+
+
+def an_answer(question: str, source: str, text: str, quote: str = "") -> Answer:
+    trace = (TraceStep(stage="citations", what="quoted", text=quote),) if quote else ()
+    return Answer(
+        question=question, model="m", condition="source", source=source, text=text, absent=not text, trace=trace
+    )
+
+
+def decided(case: DisagreementCase, status: CaseStatus, **more: str) -> CaseDecision:
+    return CaseDecision(
+        case=case.id, version=1, status=status, seen=case, person="p1", name="Dr. A", at=0.0, **more
+    )  # fmt: skip
+
+
+def an_audit(path: Path, labels: dict[str, str], **words: str) -> Audit:
+    """An audit whose sources say what `question_source="…"` gives, or their own name."""
+    answers = [
+        an_answer(q, s, words.get(f"{q}_{s}", f"{s} on {q}."), f"{s} quotes {q}")
+        for q in labels
+        for s in ("alder", "brook", "cairn")
+    ]
+    return Audit.open(write_audit(path, invented_pairs(labels), answers=answers))
+
+
+def test_cases_are_the_disagreements_the_most_serious_first(tmp_path: Path) -> None:
+    audit = an_audit(tmp_path / "a", {"q1": "cd-", "q2": "xmm"})
+    cases = read_cases(audit)
+    assert [(case.question, case.sources, case.label) for case in cases] == [
+        ("q2", ("alder", "brook"), "Contradictory"), ("q1", ("alder", "cairn"), "Divergent"),
+    ]  # fmt: skip
+    assert cases[0].a.answer == "alder on q2."
+    assert cases[0].a.quotes == ("alder quotes q2",)
+    assert cases[0].about == "time of q2"
+    assert cases[0].id == case_id(audit.questions[1], "brook", "alder")
+
+
+def test_the_next_audit_shows_closed_reopened_new_and_gone(tmp_path: Path) -> None:
+    first = an_audit(tmp_path / "a", {"q1": "ddd", "q2": "dxc"})
+    by_name = {(case.question, *case.sources): case for case in read_cases(first)}
+    made: tuple[tuple[DisagreementCase, CaseStatus], ...] = (
+        (by_name["q1", "alder", "brook"], "accepted"),
+        (by_name["q1", "alder", "cairn"], "escalated"),
+        (by_name["q2", "alder", "brook"], "follow"),
+        (by_name["q2", "alder", "cairn"], "accepted"),
+    )
+    decisions = {case.id: decided(case, status) for case, status in made}
+    second = an_audit(tmp_path / "b", {"q1": "ddd", "q2": "cxd"}, q2_cairn="Cairn now says otherwise.")
+    rows = worklist(second, read_cases(second), decisions)
+    states = {(row.case.question, *row.case.sources): row.state for row in rows}
+    assert states == {
+        ("q1", "alder", "brook"): "closed",
+        ("q1", "alder", "cairn"): "escalated",
+        ("q1", "brook", "cairn"): "new",
+        ("q2", "alder", "cairn"): "reopened",
+        ("q2", "brook", "cairn"): "new",
+        ("q2", "alder", "brook"): "gone",
+    }
+    assert [row.changes for row in rows if row.state == "reopened"] == [("the answer of cairn changed",)]
+    assert [row.state for row in rows][-2:] == ["closed", "gone"]
+    assert count_states(rows) == {"reopened": 1, "escalated": 1, "new": 2, "open": 0, "closed": 1, "gone": 1}
+
+
+def test_a_case_is_open_again_when_its_words_change_and_not_for_typography(tmp_path: Path) -> None:
+    case = read_cases(an_audit(tmp_path / "a", {"q1": "dcc"}))[0]
+    assert what_changed(case, replace(case, a=replace(case.a, answer="alder  on q1"))) == ()
+    quoted = replace(case, b=replace(case.b, quotes=("brook quotes another",)))
+    assert what_changed(case, quoted) == ("the quote of brook changed",)
+    assert what_changed(case, replace(case, label="Contradictory")) == (
+        "the label changed from Divergent to Contradictory",
+    )
+
+
+def test_a_question_with_another_text_is_another_case(tmp_path: Path) -> None:
+    first = an_audit(tmp_path / "a", {"q1": "dcc"})
+    case = read_cases(first)[0]
+    asked = [Question(id="q1", text="Something else?")]
+    second = Audit.open(write_audit(tmp_path / "b", invented_pairs({"q1": "dcc"}), questions=asked))
+    rows = worklist(second, read_cases(second), {case.id: decided(case, "accepted")})
+    assert [row.state for row in rows] == ["new"]
+
+
+def test_the_reference_comes_first_and_its_opponents_are_ranked(tmp_path: Path) -> None:
+    audit = an_audit(tmp_path / "a", {"q1": "dxx", "q2": "cdx", "q3": "xcc"})
+    cases = read_cases(audit)
+    rows = worklist(audit, cases, {}, reference={"alder"})
+    assert [row.against_reference for row in rows] == [True, True, True, True, False, False][: len(rows)]
+    assert [(each.source, each.strongest, each.cases) for each in opponents(cases, {"alder"}, audit)] == [
+        ("brook", 1, 2), ("cairn", 1, 2),
+    ]  # fmt: skip
+    assert find_reference(audit, "ALDER") == {"alder"}
+    with pytest.raises(UsageError, match="no source 'Elm'"):
+        find_reference(audit, "Elm")
+
+
+def test_decisions_are_written_and_read_back(tmp_path: Path) -> None:
+    case = read_cases(an_audit(tmp_path / "a", {"q1": "dcc"}))[0]
+    first = decided(case, "open", owner="Dr. B")
+    second = replace(first, version=2, status="follow", follow="brook")
+    write_decisions(tmp_path / "decisions.json", [second, first])
+    assert read_decisions(tmp_path / "decisions.json") == {case.id: second}
+    assert second.status_words == "follow brook"
+    (tmp_path / "other.json").write_text('{"format": "x/1", "decisions": []}')
+    (tmp_path / "broken.json").write_text("[]")
+    for name, words in (("other", "format 'x/1'"), ("broken", "no file of decisions")):
+        with pytest.raises(InputError, match=words):
+            read_decisions(tmp_path / f"{name}.json")
+
+
+def test_a_worklist_for_a_spreadsheet_runs_nothing(tmp_path: Path) -> None:
+    audit = an_audit(tmp_path / "a", {"q1": "dcc"}, q1_alder="=1+1")
+    case = read_cases(audit)[0]
+    decision = decided(case, "accepted", note="@SUM(A1)", owner="+Dr. A")
+    write_worklist(tmp_path / "cases.csv", worklist(audit, [case], {case.id: decision}))
+    with (tmp_path / "cases.csv").open(encoding="utf-8", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert tuple(row) == COLUMNS
+    assert [row["answer a"], row["note"], row["owner"]] == ["'=1+1", "'@SUM(A1)", "'+Dr. A"]
+    assert (row["state"], row["signed by"], row["signed at"]) == ("closed", "Dr. A", "1970-01-01 00:00 UTC")
