@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.audit.audit_folder import Audit, AuditSource
+from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.case_records import (
     CLOSED,
     STATES,
@@ -29,6 +29,7 @@ from hoofbeat.audit.case_records import (
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.audit.source_citations import STAGE as CITATIONS
+from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Question
