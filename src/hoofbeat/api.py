@@ -545,6 +545,7 @@ def audit_sources(
     passages: int | None = ...,
     whole_up_to: int | None = ...,
     max_tokens: int | None = ...,
+    words: PathLike | None = ...,
     question_ids: Names = ...,
     limit: int | None = ...,
     shard: str | None = ...,
@@ -583,6 +584,7 @@ def audit_sources(
     passages: int | None = None,
     whole_up_to: int | None = None,
     max_tokens: int | None = None,
+    words: PathLike | None = None,
     question_ids: Names = (),
     limit: int | None = None,
     shard: str | None = None,
@@ -602,7 +604,7 @@ def audit_sources(
 
     `questions` is a benchmark, `teaching`, or `teaching:PACK`. `judge` is the model that compares the answers, if not
     the one that answers; `sources` and `question_ids` choose some. `trial` is a trial of the judge, which the audit
-    keeps.
+    keeps. `words` is a table of words for the same thing, besides those of the pack.
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
@@ -627,6 +629,7 @@ def audit_sources(
             passages=passages,
             whole_up_to=whole_up_to,
             max_tokens=max_tokens,
+            words=_path(words),
             model=in_lines,
         )
         plan = narrowed_plan(

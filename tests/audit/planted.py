@@ -79,12 +79,12 @@ def _answer(item: PlannedSourceAnswer, plan: AuditPlan, model: Model, *, by_call
     if gold.absent:
         empty = f"The handbook of {item.condition} has other topics."
         yield _entry(model, request, {"passage": next(iter(names.values())), "quote": "", "answer": empty})
-        yield _entry(model, absence_request(item.question, empty), {"addressed": "no"})
+        yield _entry(model, absence_request(item.question, empty, plan.pack), {"addressed": "no"})
         return
     (evidence, *_) = gold.evidence
     said = {"passage": names[evidence.heading], "quote": evidence.quote, "answer": gold.answer}
     yield _entry(model, request, said)
-    yield _entry(model, absence_request(item.question, gold.answer), {"addressed": "yes"})
+    yield _entry(model, absence_request(item.question, gold.answer, plan.pack), {"addressed": "yes"})
 
 
 def _entry(model: Model, request: ChatRequest, said: dict[str, str]) -> LedgerEntry:

@@ -64,7 +64,7 @@ def test_a_pack_that_a_plugin_brings_is_read_by_its_name(tmp_path: Path, monkeyp
     path = written(tmp_path)
     assert found.load_file(path).extensions == ("pack bylaws",)
     assert load_pack("bylaws") == load_pack(str(path))
-    assert pack_names() == ["bylaws", "education", "guidelines", "legal", "transplant"]
+    assert pack_names() == ["bylaws", "clinicians", "education", "guidelines", "legal", "transplant"]
     with pytest.raises(InputError, match="ships with the package"):
         found.load_file(written(tmp_path, OWN.replace("bylaws", "legal"), "mine.toml"))
 
@@ -140,18 +140,48 @@ def test_an_unknown_name_is_answered_with_the_known_ones(name: str) -> None:
 @pytest.mark.parametrize("name", pack_names())
 def test_shipped_packs_have_five_ordered_labels_and_tell_their_domain(name: str) -> None:
     pack = load_pack(name)
+    more = ["Insufficient"] if name == "clinicians" else []
     assert [label.name for label in pack.labels] == [
         "Absent",
         "Consistent",
         "Complementary",
+        *more,
         "Divergent",
         "Contradictory",
     ]
-    assert [label.name for label in pack.labels if label.diverges] == ["Divergent", "Contradictory"]
+    assert [label.name for label in pack.labels if label.diverges] == [*more, "Divergent", "Contradictory"]
     assert pack.source_word in pack.not_addressed
     assert pack.topics
     others = [load_pack(other) for other in pack_names() if other != name]
-    assert all(pack.source_word != other.source_word and pack.title != other.title for other in others)
+    assert all(pack.reader != other.reader and pack.title != other.title for other in others)
+    assert pack.expansions
+
+
+def test_a_pack_takes_from_its_base_what_it_does_not_give(tmp_path: Path) -> None:
+    base = load_pack("clinicians")
+    text = 'name = "tb"\nbase = "clinicians"\n[[expansions]]\nterms = ["DOT", "directly observed treatment"]\n'
+    pack = load_pack(str(written(tmp_path, text)))
+    assert (pack.labels, pack.reader, pack.prompts) == (base.labels, base.reader, base.prompts)
+    assert [group.terms[0] for group in pack.expansions] == ["DOT", *(group.terms[0] for group in base.expansions)]
+    assert pack.fingerprint not in (base.fingerprint, "")
+    with pytest.raises(InputError, match="no pack 'nobody' to be based on"):
+        load_pack(str(written(tmp_path, 'name = "tb"\nbase = "nobody"\n')))
+
+
+def test_a_pack_words_prompts_of_an_audit_itself(tmp_path: Path) -> None:
+    mine = OWN.replace("[[labels]]", '[prompts]\nabsence = "Say yes or no. {{ question }}"\n\n[[labels]]', 1)
+    pack, plain = load_pack(str(written(tmp_path, mine))), load_pack(str(written(tmp_path)))
+    assert pack.prompt("absence").system == "Say yes or no. {{ question }}"
+    assert pack.prompt("absence").schema == plain.prompt("absence").schema
+    assert pack.prompt("absence").label != plain.prompt("absence").label
+    assert pack.prompt("compare").label == plain.prompt("compare").label
+    for old, new, what in (
+        ("absence =", "hyde =", "prompts has 'hyde'"),
+        ("{{ question }}", "{{ weather }}", "has the variable 'weather'"),
+        ("{{ question }}", "{{ question", "is no template"),
+    ):
+        with pytest.raises(InputError, match=what):
+            load_pack(str(written(tmp_path, mine.replace(old, new))))
 
 
 def test_a_pack_travels_in_an_audits_folder(tmp_path: Path) -> None:

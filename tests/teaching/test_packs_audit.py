@@ -86,7 +86,7 @@ def tell_all(server: PlantedServer, example: teaching.TeachingAudit, plan: Audit
         evidence = said.evidence[0]
         section = evidence.heading if evidence.heading in names else names[0]
         server.tell(request, {"passage": section, "quote": evidence.quote[:290], "answer": said.answer})
-        server.tell(absence_request(planned.question, said.answer), {"addressed": "yes"})
+        server.tell(absence_request(planned.question, said.answer, plan.pack), {"addressed": "yes"})
     for pair in example.relations:
         if pair.label == plan.pack.absent:
             continue

@@ -10,7 +10,7 @@ from hoofbeat import teaching
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_pack, pack_names
 
-SMALL = ["education", "guidelines", "legal"]
+SMALL = ["clinicians", "education", "guidelines", "legal"]
 
 
 def front(text: str) -> dict[str, str]:

@@ -83,12 +83,12 @@ def is_hero(node: Node) -> bool:
     return isinstance(last, EvidenceRanker)
 
 
-def hero_line(line: str, *, whole_up_to: int | None, passages: int | None) -> str:
+def hero_line(line: str, *, whole_up_to: int | None, passages: int | None, words: str = "") -> str:
     """The line with the HERO settings that are given; the others stay as the line has them."""
     tree = parse(line)
     *before, last = tree.steps if isinstance(tree, Pipeline) else (tree,)
     assert isinstance(last, EvidenceRanker)
-    changed = last.limited(whole_up_to=whole_up_to, passages=passages)
+    changed = last.limited(whole_up_to=whole_up_to, passages=passages, words=words)
     return str(Pipeline((*before, changed)) if before else changed)
 
 
@@ -343,7 +343,7 @@ def plan_sources(
 
 def source_request(planned: PlannedAnswer, pack: Pack, max_tokens: int | None = None) -> ChatRequest:
     """The call for one question and one source; its output contract names the sections that are shown."""
-    prompt = load_prompt("answer-source")
+    prompt = pack.prompt("answer-source")
     limit = max_tokens or prompt.max_tokens
     names = {heading: name for name, heading in section_names(planned.passages).items()}
     values = {
@@ -362,9 +362,9 @@ def source_request(planned: PlannedAnswer, pack: Pack, max_tokens: int | None = 
     return prompt.request(values, schema=schema, max_tokens=limit)
 
 
-def absence_request(question: Question, answer: str) -> ChatRequest:
+def absence_request(question: Question, answer: str, pack: Pack) -> ChatRequest:
     """The yes/no call on whether an answer addresses its question; asked once for a source and a question."""
-    return load_prompt("absence").request({"question": question.full_text, "answer": answer})
+    return pack.prompt("absence").request({"question": question.full_text, "answer": answer})
 
 
 def is_silent(text: str, pack: Pack) -> bool:
@@ -414,7 +414,7 @@ def answer_from_sources(
         quote = "" if is_empty_field(quote) else quote
         if is_silent(text, pack) or is_empty_answer(section, quote, text):
             return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls, usage=usage)
-        check = await model.chat_json(absence_request(item.question, text))
+        check = await model.chat_json(absence_request(item.question, text, pack))
         if isinstance(check, Failure):
             return msgspec.structs.replace(base, calls=outcome.calls, failure=check)
         checked = check_citations(section, quote, text, item.passages)

@@ -167,7 +167,7 @@ def decide_absence(
             return msgspec.structs.replace(base, text=item.text or pack.not_addressed, absent=True)
         if item.absent is False:
             return base
-        check = await model.chat_json(absence_request(questions[item.question], item.text))
+        check = await model.chat_json(absence_request(questions[item.question], item.text, pack))
         if isinstance(check, Failure):
             return msgspec.structs.replace(base, text="", absent=None, failure=check)
         silent = check.value["addressed"] == "no"

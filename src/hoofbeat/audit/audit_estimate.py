@@ -42,7 +42,7 @@ def estimate_audit(plan: AuditPlan, model: Model, judge: Model) -> Estimate:
         else:
             open_answers[answer.question] = open_answers.get(answer.question, 0) + 1
             if unasked is not None:
-                total = total + model.estimate([absence_request(unasked, f"{longest} {answer.source}")])
+                total = total + model.estimate([absence_request(unasked, f"{longest} {answer.source}", plan.pack)])
     comparing = PairJudge(LedgerModel(judge), plan.pack)
     draw: ReservoirSample[PairToProbe] = ReservoirSample(plan.probe, plan.seed)
     complete = not open_answers

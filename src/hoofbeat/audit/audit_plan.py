@@ -27,9 +27,11 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values, source_is_asked
 from hoofbeat.models import Model, load_encoder
-from hoofbeat.prompts import Pack, load_pack, load_prompt
+from hoofbeat.prompts import Pack, load_pack
+from hoofbeat.prompts.packs import DEFAULT_PACK
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
+from hoofbeat.retrieval.hero.hero_signals import NO_EXPANSION, load_expansions
 from hoofbeat.store.tables import content_sha256
 from hoofbeat.text import some_of
 from hoofbeat.window import size
@@ -147,7 +149,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             "given": self.given,
             "pack": self.pack.fingerprint,
             "models": [model.identity, judge.identity],
-            "prompts": [load_prompt(name).label for name in ("answer-source", "absence", "compare")],
+            "prompts": [self.pack.prompt(name).label for name in ("answer-source", "absence", "compare")],
             "settings": self.settings,
             "max_tokens": self.max_tokens,
             "economy": self.economy.describe() if self.economy else None,
@@ -170,16 +172,18 @@ def plan_audit(
     index: Callable[[Corpus], IndexSet],
     *,
     sources: Sequence[str] = (),
-    pack: str = "transplant",
+    pack: str = DEFAULT_PACK,
     line: str = DEFAULT_LINE,
     passages: int | None = None,
     whole_up_to: int | None = None,
     max_tokens: int | None = None,
+    words: Path | None = None,
     model: Callable[[str], Model] | None = None,
 ) -> AuditPlan:
     """Plan an audit of a corpus, or of some of its documents; `index` makes its indexes.
 
-    `passages` and `whole_up_to` change what the line shows of a source.
+    `passages` and `whole_up_to` change what the line shows of a source. HERO expands questions with the words of the
+    pack and, where a table of `words` is given, with those of the table.
     """
     documents: list[Document] = (
         [corpus.get(name) for name in dict.fromkeys(sources)] if sources else list(corpus.documents())
@@ -187,24 +191,38 @@ def plan_audit(
     if len({document.id for document in documents}) < 2:
         raise _too_few()
     indexes = index(corpus)
+    domain = load_pack(pack)
     if is_hero(parse(line)):
-        retriever = Retriever(indexes, hero_line(line, whole_up_to=whole_up_to, passages=passages), model=model)
+        hero = hero_line(line, whole_up_to=whole_up_to, passages=passages, words=_words(pack, domain, words))
+        retriever = Retriever(indexes, hero, model=model)
         find = through_hero(retriever)
         settings: dict[str, object] = {"line": retriever.line}
+    elif words is not None:
+        raise UsageError("only HERO expands questions with words", fix="leave out --words, or search with hero")
     else:
         shown = _PASSAGES if passages is None else passages
         whole = _WHOLE_UP_TO if whole_up_to is None else whole_up_to
         retriever = Retriever(indexes, line, model=model)
         find = through_line(retriever, documents, shown, whole)
         settings = {"line": retriever.line, "passages": shown, "whole_up_to": whole}
+    if words is not None:
+        settings["words"] = load_expansions(str(words)).fingerprint
     return AuditPlan(
         questions=questions,
         documents=documents,
-        pack=load_pack(pack),
+        pack=domain,
         find=find,
         max_tokens=max_tokens,
         settings={**settings, "max_tokens": max_tokens},
     )
+
+
+def _words(spec: str, pack: Pack, table: Path | None) -> str:
+    """The expansion words of an audit as HERO's option names them: those of the pack, and of a user's table."""
+    own = [spec] if pack.expansions else []
+    if spec == DEFAULT_PACK and table is None:
+        return ""  # what HERO does without being told
+    return "+".join([*own, *([str(table)] if table is not None else [])]) or NO_EXPANSION
 
 
 def plan_audit_of_answers(path: Path, fields: str, pack: str, sources: Sequence[str] = ()) -> AuditPlan:

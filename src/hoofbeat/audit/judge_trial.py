@@ -25,7 +25,7 @@ from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.prompts import Pack
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
@@ -58,7 +58,7 @@ class TrialFolder:
         return (
             manifest.models.get("judge") == judge.identity
             and manifest.settings.get("pack") == pack_label(pack)
-            and manifest.prompts.get(PROMPT) == load_prompt(PROMPT).label
+            and manifest.prompts.get(PROMPT) == pack.prompt(PROMPT).label
         )
 
 
@@ -172,7 +172,7 @@ def write_trial(
                 settings={"pack": pack_label(pack), "limit": limit},
                 seeds={"draw": seed, "bootstrap": seed},
                 models={"judge": judge.identity},
-                prompts={PROMPT: load_prompt(PROMPT).label},
+                prompts={PROMPT: pack.prompt(PROMPT).label},
                 counts=Counts(kept=len(pairs) - failed, failed=failed, failures=dict(sorted(failures.items()))),
                 cost=judge.cost,
                 metrics=msgspec.to_builtins(figures),

@@ -18,7 +18,7 @@ from hoofbeat.audit.pair_table import TableEnums, each_row
 from hoofbeat.models import ChatRequest, Message, Model
 from hoofbeat.models.reply_text import UnreadableOutput, read_object, repair_request
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.prompts import Pack
 from hoofbeat.prompts.library import material
 from hoofbeat.records import Answer, Comparison, Failure, Question
 
@@ -53,7 +53,7 @@ def pairs_of(questions: Sequence[Question], answers: Sequence[Answer]) -> list[A
 
 def comparison_request(question: Question, a: str, b: str, pack: Pack) -> ChatRequest:
     """The call that compares two answers, with the pack's labels in its output contract."""
-    prompt = load_prompt("compare")
+    prompt = pack.prompt("compare")
     with_significance = " and ".join(label.name for label in pack.judged if label.significance)
     note = f"Give it for {with_significance} only, else none." if with_significance else "Always write none."
     values = {

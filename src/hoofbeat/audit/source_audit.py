@@ -33,7 +33,6 @@ from hoofbeat.models import Model
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.model import model_facts
 from hoofbeat.progress import SILENT, Progress, Task, Within
-from hoofbeat.prompts import load_prompt
 from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
@@ -403,7 +402,7 @@ def _manifest(
         settings=settings,
         seeds={"sample": plan.seed} if plan.probe or plan.economy else {},
         models={"answer": model.identity, "judge": judge.identity},
-        prompts={name: load_prompt(name).label for name in stages},
+        prompts={name: plan.pack.prompt(name).label for name in stages},
         counts=Counts(
             kept=compared.pairs - failed,
             rejected=sum(plan.left_out.values()),

@@ -20,7 +20,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import ChatRequest, Encoder, Estimate, Model
 from hoofbeat.models.encoder import Vectors
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.prompts import Pack
 from hoofbeat.records import Failure
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
@@ -48,7 +48,7 @@ def embed_topics(phrases: Sequence[str], encoder: Encoder, *, progress: Progress
 def name_request(phrases: Sequence[str], pack: Pack) -> ChatRequest:
     """The call that names one group; of many phrases the first are shown, of a long one its beginning."""
     lines = [" ".join(phrase.split())[:_MAX_PHRASE] for phrase in phrases[:_MAX_PHRASES]]
-    return load_prompt(PROMPT).request(
+    return pack.prompt(PROMPT).request(
         {"reader": pack.reader, "source_word": pack.source_word, "phrases": "\n".join(lines)}
     )
 
@@ -236,7 +236,7 @@ def write_themes(
                     "pack": str(audit.artefact.manifest.settings.get("pack", "")),
                 },
                 models={"encoder": found.encoder.identity, **({"names": model.identity} if model else {})},
-                prompts={PROMPT: load_prompt(PROMPT).label} if model else {},
+                prompts={PROMPT: audit.pack.prompt(PROMPT).label} if model else {},
                 counts=Counts(kept=len(found.themes), failed=sum(failures.values()), failures=failures),
                 cost=model.cost if model else Cost(),
                 metrics={

@@ -35,7 +35,7 @@ from hoofbeat.store.artefact import file_reference
 from hoofbeat.window import LIMITED_BY_WINDOW, windows_of
 
 _DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
-_NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens")
+_NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens", "--words")
 
 _TRUST, _FOLDERS = "audit_trust", "audit_folders"
 
@@ -74,6 +74,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     ids: tuple[str, ...]
     limit: int | None
     max_tokens: int | None
+    words: Path | None
     shard: str | None
     probe_order: int
     economy: bool
@@ -100,6 +101,8 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 @click.option("--question", "ids", multiple=True, help="Ask only these questions (ids); several may be given.")
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Length limit of an answer [default: the prompt's].")
+@click.option("--words", type=click.Path(path_type=Path), metavar="FILE",
+              help="Your table of words for the same thing (.tsv, .txt), besides those of the pack.")  # fmt: skip
 @click.option("--shard", metavar="I/N", help="Only this part of the questions; `audit merge` puts the parts together.")
 @click.option("--probe-order", type=click.IntRange(0), default=0, metavar="N",
               help="Judge so many pairs again with their answers exchanged.")  # fmt: skip
@@ -167,6 +170,7 @@ def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress
             passages=wanted.passages,
             whole_up_to=wanted.whole_up_to,
             max_tokens=wanted.max_tokens,
+            words=wanted.words,
             model=models,
         )
     elif wanted.corpus is not None or wanted.questions is not None:

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import resources
 
 import jinja2
+import jinja2.meta
 import msgspec
 from msgspec import Struct
 
@@ -103,6 +104,14 @@ class Prompt(Struct, frozen=True, kw_only=True):
 @cache
 def _template(source: str) -> jinja2.Template:
     return _environment().from_string(source)
+
+
+def template_names(source: str) -> set[str] | None:
+    """The variables that a template takes from outside; None where it is no template."""
+    try:
+        return jinja2.meta.find_undeclared_variables(_environment().parse(source))
+    except jinja2.TemplateError:
+        return None
 
 
 @cache

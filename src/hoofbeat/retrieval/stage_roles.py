@@ -269,8 +269,11 @@ class EvidenceRanker(Ranker):
         """The evidence of each source for each query, query after query; `room` is how many characters can be shown."""
         raise NotImplementedError(f"{type(self).__name__} must define evidence")
 
-    def limited(self, *, whole_up_to: int | None, passages: int | None) -> Stage:
-        """The same stage that shows sources up to so many characters whole, and so many passages of others."""
+    def limited(self, *, whole_up_to: int | None, passages: int | None, words: str = "") -> Stage:
+        """The same stage that shows sources up to so many characters whole, and so many passages of others.
+
+        `words` names the expansion words of the domain, for a stage that expands queries.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define limited")
 
 

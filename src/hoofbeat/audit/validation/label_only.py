@@ -24,7 +24,7 @@ from hoofbeat.audit.validation.packets import answers_of, draw_pairs
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Pack, RelationLabel, load_prompt
+from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.records import Failure, Question
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 
@@ -57,7 +57,7 @@ def pairs_to_judge(
 
 def label_request(question: Question, a: str, b: str, pack: Pack) -> ChatRequest:
     """The call for the label alone."""
-    prompt = load_prompt("compare-label")
+    prompt = pack.prompt("compare-label")
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
     schema["properties"]["classification"]["enum"] = [label.name for label in pack.judged]
     values = {
@@ -72,7 +72,7 @@ def label_request(question: Question, a: str, b: str, pack: Pack) -> ChatRequest
 
 def details_request(question: Question, a: str, b: str, label: RelationLabel, pack: Pack) -> ChatRequest:
     """The later call for topic and significance, which is told the label."""
-    prompt = load_prompt("compare-details")
+    prompt = pack.prompt("compare-details")
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
     schema["properties"]["significance"]["enum"] = ["none", *pack.significance_levels]
     values = {
@@ -272,7 +272,7 @@ def ablate_judge(
                 settings={**base, **settings},
                 seeds={"draw": seed, "bootstrap": seed},
                 models={"judge": model.identity},
-                prompts={name: load_prompt(name).label for name in PROMPTS},
+                prompts={name: audit.pack.prompt(name).label for name in PROMPTS},
                 counts=Counts(kept=len(rows) - failed, failed=failed, failures=dict(sorted(failures.items()))),
                 cost=model.cost,
                 costs=dict(costs),

@@ -1,8 +1,9 @@
 """Domain packs: what an audit needs to know of its domain, as data. Another domain brings another file.
 
 A pack is a TOML file: one of this folder, named by its name, or one's own, named by its path or, once `--plugin
-my_pack.toml` has loaded it, by its name. What an audit can't work with is refused when the file is read, with the field
-that is wrong and what to write instead.
+my_pack.toml` has loaded it, by its name. A pack with a `base` has all that it does not give itself from that pack; its
+expansion words come before those of the base. What an audit can't work with is refused when the file is read, with the
+field that is wrong and what to write instead.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from msgspec import Struct, field
@@ -21,9 +22,15 @@ from msgspec import Struct, field
 from hoofbeat.errors import InputError
 from hoofbeat.registry import registry
 
+if TYPE_CHECKING:
+    from hoofbeat.prompts.library import Prompt
+
 __all__ = [
+    "DEFAULT_PACK",
+    "OWN_PROMPTS",
     "Pack",
     "RelationLabel",
+    "SynonymGroup",
     "decode_pack",
     "encode_pack",
     "load_pack",
@@ -37,6 +44,19 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{1,39}")
 _MIN_LABELS = 3
 _MAX_BYTES = 200_000
 _NO_LEVEL = "none"
+
+DEFAULT_PACK = "transplant"
+"""The pack of a command that names none."""
+
+OWN_PROMPTS = ("answer-source", "absence", "compare", "compare-label", "compare-details", "theme-name")
+"""The prompts whose instructions a pack can give in its own words."""
+
+
+class SynonymGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Words for one thing: each of `terms` brings the others; `narrower` words bring them and are not brought."""
+
+    terms: list[str]
+    narrower: list[str] = field(default_factory=list)
 
 
 class RelationLabel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +90,11 @@ class Pack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     significance_meaning: str
     labels: list[RelationLabel]
     topics: list[str] = field(default_factory=list)
+    subtopics: dict[str, list[str]] = field(default_factory=dict)
+    group_words: dict[str, list[str]] = field(default_factory=dict)
+    expansions: list[SynonymGroup] = field(default_factory=list)
+    prompts: dict[str, str] = field(default_factory=dict)
+    base: str = ""
     fingerprint: str = ""
 
     @property
@@ -89,8 +114,19 @@ class Pack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def judged(self) -> list[RelationLabel]:
-        """The labels a judge chooses from: all but the absent one."""
+        """The labels of two sources that both address the question: all but the absent one."""
         return self.labels[1:]
+
+    def prompt(self, name: str) -> Prompt:
+        """A prompt, with the pack's own instructions where it gives some; its fingerprint then covers both."""
+        from hoofbeat.prompts.library import load_prompt  # noqa: PLC0415 - listing packs needs no templates
+
+        prompt = load_prompt(name)
+        own = self.prompts.get(name)
+        if own is None:
+            return prompt
+        fingerprint = hashlib.sha256(f"{prompt.fingerprint}\n{own}".encode()).hexdigest()[:12]
+        return msgspec.structs.replace(prompt, system=own, fingerprint=fingerprint)
 
     def label(self, name: str) -> RelationLabel:
         """One label by its name."""
@@ -160,14 +196,41 @@ def _parsed(data: bytes, where: str) -> Pack:
         raise InputError(f"the domain pack is no TOML: {err}", where=where, fix="mend the line it names") from err
     if "fingerprint" in values:
         raise InputError("a domain pack does not say its own fingerprint", where=where, fix="leave that line out")
+    base = _base(values.get("base"), where)
     try:
-        pack = msgspec.convert(values, Pack)
+        pack = msgspec.convert(_over(base, values), Pack)
     except msgspec.ValidationError as err:
         raise InputError(
             f"the domain pack is wrong: {err}", where=where, fix="compare it with the list of fields in docs/packs.md"
         ) from err
     _check(pack, where)
-    return msgspec.structs.replace(pack, fingerprint=hashlib.sha256(data).hexdigest()[:12])
+    hashed = data if base is None else data + base.fingerprint.encode()
+    return msgspec.structs.replace(pack, fingerprint=hashlib.sha256(hashed).hexdigest()[:12])
+
+
+def _base(name: object, where: str) -> Pack | None:
+    """The pack that another one is based on."""
+    if name is None:
+        return None
+    shipped = _FOLDER.joinpath(f"{name}.toml")
+    if isinstance(name, str) and _NAME.fullmatch(name) and shipped.is_file():
+        return _parsed(shipped.read_bytes(), f"{name}.toml")
+    raise InputError(
+        f"the domain pack is wrong: there is no pack {name!r} to be based on",
+        where=where,
+        fix="name a pack that ships with the package, or leave out `base`",
+    )
+
+
+def _over(base: Pack | None, values: dict[str, object]) -> dict[str, object]:
+    """What a file gives, and from its base what it does not give; expansion words are those of both."""
+    if base is None:
+        return values
+    inherited = msgspec.to_builtins(base)
+    own = values.get("expansions")
+    words = [*own, *inherited["expansions"]] if isinstance(own, list) else inherited["expansions"]
+    kept = {name: value for name, value in inherited.items() if name not in ("name", "fingerprint")}
+    return {**kept, **values, "expansions": words}
 
 
 def _check(pack: Pack, where: str) -> None:
@@ -194,6 +257,30 @@ def _problems(pack: Pack) -> Iterator[tuple[str, str]]:
     yield from _label_problems(pack)
     if _repeated(pack.topics) or not all(topic.strip() for topic in pack.topics):
         yield "topics has an empty one, or one twice", "give each topic once"
+    for topic in pack.subtopics:
+        if topic not in pack.topics:
+            yield f"subtopics are given for {topic!r}, which is not among the topics", "use the topic's own spelling"
+    for group in pack.expansions:
+        if not group.terms or not all(term.strip() for term in [*group.terms, *group.narrower]):
+            yield "expansions has a group without words, or an empty word", "give each group its terms"
+    yield from _prompt_problems(pack)
+
+
+def _prompt_problems(pack: Pack) -> Iterator[tuple[str, str]]:
+    if not pack.prompts:
+        return
+    from hoofbeat.prompts.library import template_names  # noqa: PLC0415 - listing packs needs no templates
+
+    for name, text in pack.prompts.items():
+        if name not in OWN_PROMPTS:
+            yield f"prompts has {name!r}", f"a pack can word these: {', '.join(OWN_PROMPTS)}"
+            continue
+        names = template_names(text)
+        known = pack.prompt(name).variables
+        if names is None:
+            yield f"the prompt {name} is no template", "close every {{ and {%"
+        elif unknown := sorted(names - set(known)):
+            yield f"the prompt {name} has the variable {unknown[0]!r}", f"it can use {', '.join(known)}"
 
 
 def _level_problems(pack: Pack) -> Iterator[tuple[str, str]]:

@@ -2,15 +2,14 @@
 
 The group is a value of the pack's group facet that sources of the corpus carry, or `general`. A question about a group
 that the corpus does not have is flagged: no source can answer it. Topics are the pack's,
-one or more; sub-topics (`subtopics.toml`) are among those of the topics chosen. `other` is a topic, no rejection.
+one or more; the pack's sub-topics are among those of the topics chosen. `other` is a topic, no rejection.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hoofbeat.corpus import Corpus
@@ -19,7 +18,6 @@ from hoofbeat.prompts import Pack, label, load_prompt
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import AskAgain, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask
-from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Question
 
 GENERAL = "general"
@@ -35,25 +33,16 @@ def groups_of(corpus: Corpus, pack: Pack) -> list[str]:
     return sorted(value for value in found if value and value != GENERAL)
 
 
-@cache
-def _second_tier(pack: str) -> Mapping[str, Any]:
-    table = word_data("subtopics").get(pack, {})
-    assert isinstance(table, dict)
-    return table
-
-
 def subtopics_of(pack: Pack, topics: Sequence[str]) -> list[str]:
     """The sub-topics of these topics, in the pack's order."""
-    table = _second_tier(pack.name).get("topics", {})
-    return [each for topic in topics for each in table.get(topic, ())]
+    return [each for topic in topics for each in pack.subtopics.get(topic, ())]
 
 
 def named_groups(text: str, groups: Sequence[str], pack: Pack) -> list[str]:
     """The groups that a text names, by their own names or by other words for them."""
-    words = _second_tier(pack.name).get("group_words", {})
     found = []
     for group in groups:
-        names = "|".join(re.escape(name) for name in (group, *words.get(group, ())))
+        names = "|".join(re.escape(name) for name in (group, *pack.group_words.get(group, ())))
         if re.search(rf"(?<!\w)(?:{names})s?(?!\w)", text, re.IGNORECASE):
             found.append(group)
     return found
@@ -74,7 +63,7 @@ def group_doubt(text: str, group: str, groups: Sequence[str], pack: Pack) -> str
 
 def absent_groups(groups: Sequence[str], pack: Pack) -> list[str]:
     """Groups of the domain that no source of the corpus belongs to."""
-    return [group for group in _second_tier(pack.name).get("group_words", {}) if not same_group(group, groups)]
+    return [group for group in pack.group_words if not same_group(group, groups)]
 
 
 def missing_groups(text: str, groups: Sequence[str], pack: Pack) -> list[str]:

@@ -1,6 +1,6 @@
 """HERO's first stage: four rankings of children for every question, in every source, joined by reciprocal rank.
 
-Expansion needs no model: it is a table of words that patients and clinicians use for the same thing. A question is
+Expansion needs no model: it is a table of words for the same thing, a domain pack's or a user's own. A question is
 matched term by term as the lexical index reads it, so case, endings and stop words make no difference. The same
 question always gets the same words, and every added word can be traced to the one that brought it. Coverage is the
 share of the question's terms that evidence speaks of; rare terms count more.
@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
+from hoofbeat.prompts.packs import DEFAULT_PACK, SynonymGroup, load_pack
 from hoofbeat.retrieval.hero.parent_sections import EvidenceUnits, HeroLayout, Navigation
 from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.index.dense_kernels import QueryRankings, QueryRows
@@ -54,7 +54,7 @@ class HeroSettings(Struct, frozen=True, kw_only=True):
     """
 
     route: int = 80_000
-    expand: Literal["terms", "none"] = "terms"
+    expand: str = "terms"
     dense: float = 1.0
     bm25: float = 1.0
     sections: float = 0.5
@@ -94,7 +94,7 @@ class HeroSettings(Struct, frozen=True, kw_only=True):
         """The settings that a stage of a retriever line gives."""
         return cls(
             route=stage.count("route"),
-            expand="terms" if stage.word("expand") == "terms" else "none",
+            expand=stage.word("expand"),
             dense=stage.number("dense"),
             bm25=stage.number("bm25"),
             sections=stage.number("sections"),
@@ -114,19 +114,9 @@ class HeroSettings(Struct, frozen=True, kw_only=True):
         )
 
 
-_FILE = resources.files("hoofbeat.retrieval.hero") / "expansions.toml"
-
-
-class SynonymGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Words for one thing: each of `terms` brings the others; `narrower` words bring them and are not brought."""
-
-    terms: list[str]
-    narrower: list[str] = field(default_factory=list)
-
-
-class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: str
-    groups: list[SynonymGroup]
+NO_EXPANSION = "none"
+_TABLES = (".tsv", ".txt")
+_MAX_TABLE = 1_000_000
 
 
 class ExpansionMatch(Struct, frozen=True, kw_only=True):
@@ -187,15 +177,42 @@ class Expansions:
         return max(fitting, key=len, default=())
 
 
+def load_expansions(spec: str = "terms") -> Expansions:
+    """The words of a domain pack, of a file, or of several joined by `+`; `terms` are those of the default pack."""
+    groups: list[SynonymGroup] = []
+    for name in spec.split("+"):
+        if name.endswith(_TABLES):
+            groups += read_words(Path(name))
+        elif name != NO_EXPANSION:
+            groups += load_pack(DEFAULT_PACK if name == "terms" else name).expansions
+    return _compiled(msgspec.json.encode(groups))
+
+
 @cache
-def load_expansions() -> Expansions:
-    """The table that ships with the package."""
-    data = _FILE.read_bytes()
+def _compiled(data: bytes) -> Expansions:
+    groups = msgspec.json.decode(data, type=list[SynonymGroup])
+    return Expansions(groups, fingerprint=hashlib.sha256(data).hexdigest()[:12])
+
+
+def read_words(path: Path) -> list[SynonymGroup]:
+    """A user's table of words: one group per line, its words separated by tabs or semicolons; `#` begins a comment."""
     try:
-        table = msgspec.convert(tomllib.loads(data.decode("utf-8")), _Table)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as err:
-        raise UsageError(f"the table of query expansions is wrong: {err}") from err
-    return Expansions(table.groups, fingerprint=hashlib.sha256(data).hexdigest()[:12])
+        with path.open("rb") as file:
+            text = file.read(_MAX_TABLE).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as err:
+        raise UsageError(
+            f"the table of expansion words {path} can't be read: {err}", fix="check the path; save it as UTF-8 text"
+        ) from err
+    groups = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = [word.strip() for word in line.partition("#")[0].replace(";", "\t").split("\t") if word.strip()]
+        if len(words) == 1:
+            raise UsageError(
+                f"line {number} of {path} has one word only: {words[0]!r}",
+                fix="write words for the same thing on one line, separated by tabs or semicolons",
+            )
+        groups += [SynonymGroup(terms=words)] if words else []
+    return groups
 
 
 class Concept(NamedTuple):
@@ -311,6 +328,7 @@ class Signals:
         self.settings = settings
         self.weights = {name: weight for name, weight in settings.weights.items() if weight}
         self._encode = encode
+        self._expansions = load_expansions(settings.expand)
 
     def postings(self) -> Postings:
         """Which term stands in which child."""
@@ -318,7 +336,7 @@ class Signals:
 
     def asked(self, query: SearchQuery) -> HeroQuery:
         """Expand a query. Texts that a query writer made for dense search stay as they are."""
-        added = load_expansions().added(query.text) if self.settings.expand == "terms" else ()
+        added = self._expansions.added(query.text)
         words = " ".join(term for each in added for term in each.terms)
         lexical = f"{query.for_lexical} {words}" if words else query.for_lexical
         dense = query.for_dense if query.dense is not None or not words else (f"{query.text} {words}",)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hoofbeat.records import Document
 from hoofbeat.retrieval.hero.hero_engine import Hero
 from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence
-from hoofbeat.retrieval.hero.hero_signals import HeroSettings, load_expansions
+from hoofbeat.retrieval.hero.hero_signals import NO_EXPANSION, HeroSettings, load_expansions
 from hoofbeat.retrieval.index.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.index.topk import Ranking
 from hoofbeat.retrieval.index_set import IndexSet
@@ -31,7 +31,12 @@ class HeroStage(EvidenceRanker):
     summary = "HERO-QA: short sources whole, long ones by four signals, reranking, parent sections and a fallback"
     options = (
         StageOption("route", _DEFAULT.route, "sources up to so many characters are shown whole", min_=0, max_=1e9),
-        StageOption("expand", _DEFAULT.expand, "whether synonyms are searched for", choices=("terms", "none")),
+        StageOption(
+            "expand",
+            _DEFAULT.expand,
+            "whose synonyms are searched for: terms, none, a domain pack or a table, several joined by +",
+            check=load_expansions,
+        ),
         StageOption("dense", _DEFAULT.dense, "the weight of the passages' vectors", min_=0, max_=1e3),
         StageOption("bm25", _DEFAULT.bm25, "the weight of the passages' words", min_=0, max_=1e3),
         StageOption("sections", _DEFAULT.sections, "the weight of the sections' words", min_=0, max_=1e3),
@@ -83,8 +88,8 @@ class HeroStage(EvidenceRanker):
     def describe(self) -> dict[str, object]:
         """Its reranker, and the list of synonyms."""
         reranker = {} if self._reranker is None else {"rerankers": {str(self): self._reranker.method.identity}}
-        expands = self.word("expand") == "terms"
-        return {**reranker, **({"expansions": load_expansions().fingerprint} if expands else {})}
+        spec = self.word("expand")
+        return {**reranker, **({"expansions": load_expansions(spec).fingerprint} if spec != NO_EXPANSION else {})}
 
     def index_uses(self) -> tuple[IndexUse, ...]:
         """Words of passages, sections and headings, and vectors of passages."""
@@ -92,10 +97,13 @@ class HeroStage(EvidenceRanker):
         words = [IndexUse(way, lexical=True) for way in (DEFAULT_CHUNKING, _SECTIONS, _HEADINGS)]
         return (*words, IndexUse(DEFAULT_CHUNKING, vectors=vectors))
 
-    def limited(self, *, whole_up_to: int | None, passages: int | None) -> Stage:
-        """The same stage with another `route` and `top`."""
-        given = {"route": whole_up_to, "top": passages}
-        return self.with_options({name: float(value) for name, value in given.items() if value is not None})
+    def limited(self, *, whole_up_to: int | None, passages: int | None, words: str = "") -> Stage:
+        """The same stage with another `route` and `top`, and with these words unless the line names others."""
+        numbers = {"route": whole_up_to, "top": passages}
+        given: dict[str, float | str] = {name: float(value) for name, value in numbers.items() if value is not None}
+        if words and self.word("expand") == _DEFAULT.expand:
+            given["expand"] = words
+        return self.with_options(given)
 
     def evidence(
         self, queries: Sequence[SearchQuery], sources: Sequence[str], tools: StageTools, room: int | None
