@@ -181,8 +181,9 @@ def _source(a: Asked) -> dict[str, Any]:
     found = [(len(words_of(each) & wanted), each, name) for name, text in passages for each in sentences(text)]
     share, sentence, name = max(found, key=lambda row: row[0], default=(0, "", ""))
     if share < 2:
-        return {"quote": "none", "answer": "none", "passage": "none"}
-    return {"quote": sentence[:290], "answer": sentence[:290], "passage": name}
+        return dict.fromkeys(("quote", "answer", "statement", "strength", "passage"), "none")
+    said = sentence[:290]
+    return {"quote": said, "answer": said, "statement": said[:140], "strength": "none given", "passage": name}
 
 
 def _statements(a: Asked) -> dict[str, Any]:

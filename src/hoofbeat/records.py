@@ -238,7 +238,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `options` are the options in the order shown, `choice` the one chosen, in the words of the question (None when no
     option could be read for sure), `reading` how it was read or why not, `likelihoods` what was measured of each.
     `confidence` is what the answer states of itself, from 0 to 1, where a file of predictions says so.
-    `absent` says whether the source does not address the question (per-source answers only), `evidence` are the
+    `absent` says whether the source does not address the question (per-source answers only), `statement` is such an
+    answer in one line, `strength` that of its recommendation as the source writes it, `evidence` are the
     passages that were shown, `dropped` the documents that did not fit, `trace` what an agent did, `warnings` what makes
     the answer doubtful though nothing failed, `calls` the ledger entries behind the answer, `usage` their tokens.
     """
@@ -250,6 +251,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     protocol: str = ""
     source: str = ""
     text: str = ""
+    statement: str = ""
+    strength: str = ""
     reasoning: str = ""
     options: tuple[str, ...] = ()
     choice: str | None = None

@@ -75,7 +75,9 @@ def test_a_hostile_question_and_a_hostile_answer_are_material_too(ledger: Ledger
     document = a_document("d", ("Rest", "Rest for a week."))
     question = Question(id="q", text=TRICK, context=TRICK)
     (planned,) = plan_sources([question], [document], PACK, no_search, window=None, whole_up_to=80_000)
-    with ScriptedServer(Says("passage", "", {"passage": "Rest", "quote": "", "answer": TRICK})) as server:
+    with ScriptedServer(
+        Says("passage", "", {"passage": "Rest", "quote": "", "answer": TRICK, "statement": "", "strength": ""})
+    ) as server:
         model = a_model(server.spec(), ledger)
         answer_from_sources(model, [planned], PACK)
         answer_all(model, plan_answers([question], "closed", {}, window=None))

@@ -236,7 +236,7 @@ def script() -> list[Says]:
     """Alder and Brookfen give a temperature each, the others are silent, and the pair diverges."""
 
     def says(section: str, quote: str, answer: str) -> dict[str, str]:
-        return {"passage": section, "quote": quote, "answer": answer}
+        return {"passage": section, "quote": quote, "answer": answer, "statement": "", "strength": ""}
 
     verdict = {
         "reasoning": "One waits longer than the other.",

@@ -74,15 +74,25 @@ def _answer(item: PlannedSourceAnswer, plan: AuditPlan, model: Model, *, by_call
     request = source_request(item, plan.pack, plan.max_tokens)
     names = {heading: name for name, heading in section_names(item.passages).items()}
     if gold.absent and not by_call:
-        yield _entry(model, request, {"passage": "none", "quote": "", "answer": ""})
+        yield _entry(model, request, {"passage": "none", "quote": "", "answer": "", "statement": "", "strength": ""})
         return
     if gold.absent:
         empty = f"The handbook of {item.condition} has other topics."
-        yield _entry(model, request, {"passage": next(iter(names.values())), "quote": "", "answer": empty})
+        yield _entry(
+            model,
+            request,
+            {"passage": next(iter(names.values())), "quote": "", "answer": empty, "statement": "", "strength": ""},
+        )
         yield _entry(model, absence_request(item.question, empty, plan.pack), {"addressed": "no"})
         return
     (evidence, *_) = gold.evidence
-    said = {"passage": names[evidence.heading], "quote": evidence.quote, "answer": gold.answer}
+    said = {
+        "passage": names[evidence.heading],
+        "quote": evidence.quote,
+        "answer": gold.answer,
+        "statement": "",
+        "strength": "",
+    }
     yield _entry(model, request, said)
     yield _entry(model, absence_request(item.question, gold.answer, plan.pack), {"addressed": "yes"})
 

@@ -64,7 +64,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def contract(request: ChatRequest) -> dict[str, Any]:
     fields = asked_for({"response_format": {"json_schema": {"schema": request.schema}}})
-    assert set(fields) == {"passage", "quote", "answer"}
+    assert set(fields) == {"passage", "quote", "answer", "statement", "strength"}
     return fields
 
 
@@ -156,13 +156,19 @@ def test_the_contract_names_the_sections_shown_and_none() -> None:
 
 
 def test_the_source_s_words_are_asked_for_before_the_name_of_their_section() -> None:
-    assert list(contract(source_request(a_plan("Bathing", "Stent"), PACK))) == ["quote", "answer", "passage"]
+    assert list(contract(source_request(a_plan("Bathing", "Stent"), PACK))) == [
+        "quote",
+        "answer",
+        "statement",
+        "strength",
+        "passage",
+    ]
 
 
 def test_the_answer_may_be_as_long_as_the_limit_allows() -> None:
     short, longer = (source_request(a_plan("Stent"), PACK, limit) for limit in (10, 400))
     assert (short.max_tokens, longer.max_tokens) == (10, 400)
-    assert [contract(request)["answer"]["maxLength"] for request in (short, longer)] == [40, 800]
+    assert [contract(request)["answer"]["maxLength"] for request in (short, longer)] == [29, 595]
     assert source_request(a_plan("Stent"), PACK).max_tokens == 512
 
 
@@ -186,7 +192,7 @@ def test_a_name_leads_back_to_its_heading(ledger: Ledger, number: int) -> None:
     planned = a_plan(*HOSTILE)
     name = names_in(source_request(planned, PACK))[number]
     script = [
-        Says("passage", "", {"passage": name, "quote": "", "answer": "No bath."}),
+        Says("passage", "", {"passage": name, "quote": "", "answer": "No bath.", "statement": "", "strength": ""}),
         Says("addressed", "", {"addressed": "yes"}),
     ]
     with ScriptedServer(*script) as server:
@@ -199,16 +205,22 @@ def test_a_name_leads_back_to_its_heading(ledger: Ledger, number: int) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        {"passage": "none", "quote": "", "answer": ""},
-        {"passage": "none", "quote": "", "answer": PACK.not_addressed},
-        {"passage": "Bathing", "quote": "", "answer": "  "},
-        {"passage": "Bathing", "quote": "", "answer": PACK.not_addressed},
-        {"passage": "Bathing", "quote": "", "answer": "not addressed"},
-        {"passage": "Bathing", "quote": "", "answer": "**Not addressed.** The text is on stents."},
-        {"passage": "none", "quote": "none", "answer": "none"},
-        {"passage": "Bathing", "quote": "None.", "answer": "None"},
-        {"passage": "Bathing", "quote": "", "answer": "N/A"},
-        {"passage": "none", "quote": "", "answer": "No."},
+        {"passage": "none", "quote": "", "answer": "", "statement": "", "strength": ""},
+        {"passage": "none", "quote": "", "answer": PACK.not_addressed, "statement": "", "strength": ""},
+        {"passage": "Bathing", "quote": "", "answer": "  ", "statement": "", "strength": ""},
+        {"passage": "Bathing", "quote": "", "answer": PACK.not_addressed, "statement": "", "strength": ""},
+        {"passage": "Bathing", "quote": "", "answer": "not addressed", "statement": "", "strength": ""},
+        {
+            "passage": "Bathing",
+            "quote": "",
+            "answer": "**Not addressed.** The text is on stents.",
+            "statement": "",
+            "strength": "",
+        },
+        {"passage": "none", "quote": "none", "answer": "none", "statement": "", "strength": ""},
+        {"passage": "Bathing", "quote": "None.", "answer": "None", "statement": "", "strength": ""},
+        {"passage": "Bathing", "quote": "", "answer": "N/A", "statement": "", "strength": ""},
+        {"passage": "none", "quote": "", "answer": "No.", "statement": "", "strength": ""},
     ],
 )
 def test_a_silent_source_is_absent_without_a_second_call(ledger: Ledger, value: dict[str, str]) -> None:
@@ -223,7 +235,9 @@ def test_a_silent_source_is_absent_without_a_second_call(ledger: Ledger, value: 
 @pytest.mark.parametrize(("check", "absent"), [("yes", False), ("no", True)])
 def test_any_other_answer_is_checked(ledger: Ledger, text: str, check: str, absent: bool) -> None:
     script = [
-        Says("passage", "", {"passage": "Bathing", "quote": "", "answer": f" {text} "}),
+        Says(
+            "passage", "", {"passage": "Bathing", "quote": "", "answer": f" {text} ", "statement": "", "strength": ""}
+        ),
         Says("addressed", text, {"addressed": check}),
     ]
     with ScriptedServer(*script) as server:
@@ -246,7 +260,7 @@ def test_any_other_answer_is_checked(ledger: Ledger, text: str, check: str, abse
 )
 def test_a_word_that_may_mean_something_is_no_silence(ledger: Ledger, passage: str, quote: str, text: str) -> None:
     script = [
-        Says("passage", "", {"passage": passage, "quote": quote, "answer": text}),
+        Says("passage", "", {"passage": passage, "quote": quote, "answer": text, "statement": "", "strength": ""}),
         Says("addressed", text, {"addressed": "yes"}),
     ]
     with ScriptedServer(*script) as server:
@@ -256,7 +270,7 @@ def test_a_word_that_may_mean_something_is_no_silence(ledger: Ledger, passage: s
 
 
 def test_a_word_for_no_quote_is_not_looked_for(ledger: Ledger) -> None:
-    said = {"passage": "Bathing", "quote": "none", "answer": "No bath for four weeks."}
+    said = {"passage": "Bathing", "quote": "none", "answer": "No bath for four weeks.", "statement": "", "strength": ""}
     with ScriptedServer(Says("passage", "", said), Says("addressed", "", {"addressed": "yes"})) as server:
         (answer,) = answers_of(server, ledger, a_plan("Bathing"))
     assert (answer.citations, answer.warnings) == (("Bathing",), ())
@@ -266,7 +280,11 @@ def test_a_word_for_no_quote_is_not_looked_for(ledger: Ledger) -> None:
 @pytest.mark.parametrize(("check", "absent"), [("yes", False), ("no", True)])
 def test_an_answer_without_a_section_is_checked_and_kept(ledger: Ledger, check: str, absent: bool) -> None:
     script = [
-        Says("passage", "", {"passage": "none", "quote": "", "answer": "Wait four weeks."}),
+        Says(
+            "passage",
+            "",
+            {"passage": "none", "quote": "", "answer": "Wait four weeks.", "statement": "", "strength": ""},
+        ),
         Says("addressed", "Wait four weeks.", {"addressed": check}),
     ]
     with ScriptedServer(*script) as server:
@@ -278,7 +296,11 @@ def test_an_answer_without_a_section_is_checked_and_kept(ledger: Ledger, check: 
 
 def test_a_check_that_fails_is_a_failure_without_content(ledger: Ledger) -> None:
     with ScriptedServer(
-        Says("passage", "", {"passage": "Bathing", "quote": "", "answer": "Wait. fault=400"})
+        Says(
+            "passage",
+            "",
+            {"passage": "Bathing", "quote": "", "answer": "Wait. fault=400", "statement": "", "strength": ""},
+        )
     ) as server:
         (answer,) = answers_of(server, ledger, a_plan("Bathing"))
     assert len(server.seen) == 2
@@ -297,8 +319,12 @@ def test_a_call_that_fails_is_a_failure_not_an_absence(ledger: Ledger, fault: st
 
 def test_a_section_that_was_not_shown_is_repaired_once(ledger: Ledger) -> None:
     script = [
-        Says("passage", "That output can't be used", {"passage": "Bathing", "quote": "", "answer": "No bath."}),
-        Says("passage", "", {"passage": "Sauna", "quote": "", "answer": "No bath."}),
+        Says(
+            "passage",
+            "That output can't be used",
+            {"passage": "Bathing", "quote": "", "answer": "No bath.", "statement": "", "strength": ""},
+        ),
+        Says("passage", "", {"passage": "Sauna", "quote": "", "answer": "No bath.", "statement": "", "strength": ""}),
         Says("addressed", "", {"addressed": "yes"}),
     ]
     with ScriptedServer(*script) as server:
@@ -323,7 +349,7 @@ def test_a_source_of_which_nothing_fits_is_not_silent(ledger: Ledger) -> None:
 def test_only_headings_that_were_shown_are_cited(ledger: Ledger) -> None:
     text = "No bath [stent, and more] but [STENT] and [Sauna], see [bathing] and [Drains]."
     script = [
-        Says("passage", "", {"passage": "Bathing", "quote": "", "answer": text}),
+        Says("passage", "", {"passage": "Bathing", "quote": "", "answer": text, "statement": "", "strength": ""}),
         Says("addressed", "", {"addressed": "yes"}),
     ]
     with ScriptedServer(*script) as server:
@@ -340,7 +366,9 @@ def test_answers_come_in_the_order_of_the_plan(ledger: Ledger) -> None:
 
 
 def test_the_limit_reaches_the_wire(ledger: Ledger) -> None:
-    with ScriptedServer(Says("passage", "", {"passage": "none", "quote": "", "answer": ""})) as server:
+    with ScriptedServer(
+        Says("passage", "", {"passage": "none", "quote": "", "answer": "", "statement": "", "strength": ""})
+    ) as server:
         answer_from_sources(a_model(server.spec(), ledger), [a_plan("Bathing")], PACK, max_tokens=77)
     (seen,) = server.seen
     assert seen.body["max_tokens"] == 77

@@ -30,7 +30,11 @@ NAMES = ("alder", "brook", "cairn", "dune", "elm")
 QUESTIONS = [Question(id=f"q{number}", text=f"May I have bath number {number}?") for number in (3, 1, 4, 2, 0)]
 ADDRESSED = [
     *(
-        Says("passage", f"At {name} no bath", {"passage": "Bathing", "quote": "", "answer": f"{name} says wait."})
+        Says(
+            "passage",
+            f"At {name} no bath",
+            {"passage": "Bathing", "quote": "", "answer": f"{name} says wait.", "statement": "", "strength": ""},
+        )
         for name in NAMES
     ),
     Says("addressed", "", {"addressed": "yes"}),
@@ -112,7 +116,11 @@ def test_the_estimate_for_a_new_edition_is_what_it_then_costs(ledger: Ledger, tm
     """The ledger leads the estimate: only the new edition's answers, checks and pairs are announced."""
     changed = [*SOURCES[:2], a_document("cairn", ("Bathing", "At Cairn baths are fine.")), *SOURCES[3:]]
     script = [
-        Says("passage", "At Cairn baths", {"passage": "Bathing", "quote": "", "answer": "Go ahead, says Cairn."}),
+        Says(
+            "passage",
+            "At Cairn baths",
+            {"passage": "Bathing", "quote": "", "answer": "Go ahead, says Cairn.", "statement": "", "strength": ""},
+        ),
         *ADDRESSED,
     ]
     with ScriptedServer(*script) as server:
@@ -149,7 +157,11 @@ def test_an_estimate_for_answers_that_are_given_knows_the_ledger(ledger: Ledger,
 def test_a_source_that_changes_costs_its_own_answers_and_pairs(ledger: Ledger, tmp_path: Path) -> None:
     changed = [*SOURCES[:2], a_document("cairn", ("Bathing", "At Cairn baths are fine.")), *SOURCES[3:]]
     script = [
-        Says("passage", "At Cairn baths", {"passage": "Bathing", "quote": "", "answer": "Go ahead, says Cairn."}),
+        Says(
+            "passage",
+            "At Cairn baths",
+            {"passage": "Bathing", "quote": "", "answer": "Go ahead, says Cairn.", "statement": "", "strength": ""},
+        ),
         *ADDRESSED,
     ]
     with ScriptedServer(*script) as server:

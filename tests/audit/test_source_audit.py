@@ -33,7 +33,11 @@ QUESTIONS = [
 ]
 ADDRESSED = [
     *(
-        Says("passage", f"At {name} no bath", {"passage": "Bathing", "quote": "", "answer": f"{name} says wait."})
+        Says(
+            "passage",
+            f"At {name} no bath",
+            {"passage": "Bathing", "quote": "", "answer": f"{name} says wait.", "statement": "", "strength": ""},
+        )
         for name in ("alder", "brook", "cairn")
     ),
     Says("addressed", "", {"addressed": "yes"}),

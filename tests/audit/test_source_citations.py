@@ -174,7 +174,13 @@ def test_only_answers_that_say_something_are_counted() -> None:
 
 
 def test_an_answer_keeps_what_was_checked(ledger: Ledger) -> None:
-    said = {"passage": "Bathing", "quote": "No bath for four (4) weeks.", "answer": "Wait four weeks. [Diet]"}
+    said = {
+        "passage": "Bathing",
+        "quote": "No bath for four (4) weeks.",
+        "answer": "Wait four weeks. [Diet]",
+        "statement": "",
+        "strength": "",
+    }
     script = [Says("passage", "", said), Says("addressed", "", {"addressed": "yes"})]
     item = PlannedAnswer(question=Question(id="q", text="May I have a bath?"), condition="d", passages=PASSAGES)
     with ScriptedServer(*script) as server:

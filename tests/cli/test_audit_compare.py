@@ -53,6 +53,8 @@ def says() -> list[Says]:
                 "passage": f"Rules {question}",
                 "quote": "",
                 "answer": f"{name} on {question}: {'OTHERWISE' if ODD.get(question) == name else 'wait'}.",
+                "statement": "",
+                "strength": "",
             },
         )
         for question in ASKED
@@ -67,7 +69,7 @@ def says() -> list[Says]:
     same = {"reasoning": "The same rule.", "classification": "Consistent", "topic": "", "significance": "none"}
     return [
         *script,
-        Says("passage", "", {"passage": "none", "quote": "", "answer": ""}),
+        Says("passage", "", {"passage": "none", "quote": "", "answer": "", "statement": "", "strength": ""}),
         Says("addressed", "", {"addressed": "yes"}),
         Says("classification", "OTHERWISE", divergent),
         Says("classification", "", same),

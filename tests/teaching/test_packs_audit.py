@@ -80,12 +80,15 @@ def tell_all(server: PlantedServer, example: teaching.TeachingAudit, plan: Audit
         said = gold[planned.question.id, planned.condition]
         request = source_request(planned, plan.pack)
         if said.absent:
-            server.tell(request, {"passage": "none", "quote": "", "answer": ""})
+            server.tell(request, {"passage": "none", "quote": "", "answer": "", "statement": "", "strength": ""})
             continue
         names: list[str] = request.schema["properties"]["passage"]["enum"]  # type: ignore[index]
         evidence = said.evidence[0]
         section = evidence.heading if evidence.heading in names else names[0]
-        server.tell(request, {"passage": section, "quote": evidence.quote[:290], "answer": said.answer})
+        server.tell(
+            request,
+            {"passage": section, "quote": evidence.quote[:290], "answer": said.answer, "statement": "", "strength": ""},
+        )
         server.tell(absence_request(planned.question, said.answer, plan.pack), {"addressed": "yes"})
     for pair in example.relations:
         if pair.label == plan.pack.absent:

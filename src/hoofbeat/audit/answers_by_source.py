@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.answering.answer_calls import PROMPT_TOKENS, PlannedAnswer, fit
+from hoofbeat.audit.answer_lines import MAX_LINE, MAX_STRENGTH, given_strength, line_doubts
 from hoofbeat.audit.source_citations import NO_SECTION, check_citations, section_names
 from hoofbeat.facets import source_is_asked
 from hoofbeat.models import ChatRequest, Model
@@ -354,11 +355,14 @@ def source_request(planned: PlannedAnswer, pack: Pack, max_tokens: int | None = 
     }
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
     schema["properties"]["passage"]["enum"] = [*names.values(), NO_SECTION]
-    room = max(
-        60, BYTES_PER_TOKEN * limit - 100
-    )  # characters of quote and answer; the rest of the object needs some, too
-    schema["properties"]["quote"]["maxLength"] = min(300, room // 3)
-    schema["properties"]["answer"]["maxLength"] = room - min(300, room // 3)
+    room = max(60, BYTES_PER_TOKEN * limit - 140)  # characters of the texts; the object's names and marks need the rest
+    sizes = {
+        "quote": min(300, room // 4),
+        "statement": min(MAX_LINE, room // 6),
+        "strength": min(MAX_STRENGTH, room // 10),
+    }
+    for name, most in (*sizes.items(), ("answer", room - sum(sizes.values()))):
+        schema["properties"][name]["maxLength"] = most
     return prompt.request(values, schema=schema, max_tokens=limit)
 
 
@@ -418,14 +422,19 @@ def answer_from_sources(
         if isinstance(check, Failure):
             return msgspec.structs.replace(base, calls=outcome.calls, failure=check)
         checked = check_citations(section, quote, text, item.passages)
+        line, strength = str(outcome.value["statement"]).strip(), given_strength(str(outcome.value["strength"]))
+        line = "" if is_empty_field(line) else line
+        doubts = line_doubts(line, strength, text, quote, item.passages)
         return msgspec.structs.replace(
             base,
             text=text,
+            statement=line,
+            strength=strength,
             reasoning=outcome.reply.reasoning,
             absent=check.value["addressed"] == "no",
             citations=checked.citations,
             trace=base.trace + checked.steps,
-            warnings=checked.warnings,
+            warnings=(*checked.warnings, *doubts),
             calls=outcome.calls + check.calls,
             usage=Usage(
                 tokens_in=usage.tokens_in + check.reply.usage.tokens_in,
