@@ -20,6 +20,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.reports.model import GridView, Notice, PairView, Report, Viewer, tables_in, viewers_in
 from hoofbeat.reports.report_build import assemble, build_report
+from hoofbeat.reports.section import ReportOptions
 from hoofbeat.reports.sections.audits import audit_chapter
 from hoofbeat.reports.sections.audits.audit_facts import read_facts
 from hoofbeat.reports.sections.audits.audit_viewers import kept_pairs
@@ -54,6 +55,18 @@ def viewers(report: Report) -> dict[str, Viewer]:
 
 def cards(report: Report) -> dict[str, tuple[str, str]]:
     return {card.label: (card.value, card.detail) for card in report.cards}
+
+
+def test_published_figures_follow_the_audit_and_show_ours(audit: Artefact) -> None:
+    report = assemble([audit], title="t", options=ReportOptions(published=("transplantqa",)))
+    asked = Counter(answer.source for answer in Audit(audit).each_answer())
+    silent = Counter(answer.source for answer in Audit(audit).each_answer() if answer.absent)
+    [row] = tables(report)["published-transplantqa-3-ours"].rows
+    assert row[2] == pytest.approx(sum(silent[source] / count for source, count in asked.items()) / len(asked))
+    assert row[-1] == "not measured over the paper's items"
+    assert [column.title for column in tables(report)["published-transplantqa-3"].columns] == [
+        "origin", "model", "condition", "silent on a question",
+    ]  # fmt: skip
 
 
 def planted(audit: Artefact) -> Counter[str]:

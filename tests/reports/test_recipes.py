@@ -44,7 +44,7 @@ def test_funnel_rejections_and_failures(bench: Artefact, tmp_path: Path) -> None
     }
     text = words(parsed((report.path / "report.html").read_text("utf-8")))
     assert "Review tasks waiting" in text
-    assert "Model calls to build it" in text
+    assert "Model calls to build the benchmark" in text
     assert "bare (the same)" in text
 
 

@@ -60,6 +60,13 @@ def test_shades_rise_with_the_figures_and_small_groups_are_marked() -> None:
     assert sum(node.get("class") == "none" for node in tree.iter(f"{SVG}rect")) == 2  # the cell and the key
 
 
+def test_equal_shares_have_a_scale_that_ends_at_100_percent() -> None:
+    svg = heatmap(["a"], ["x", "y"], [[Shade(value=1.0), Shade(value=1.0)]], title="t")
+    assert "200%" not in svg
+    assert ">0%<" in svg
+    assert ">100%<" in svg
+
+
 def test_a_cell_without_a_figure_and_an_empty_heatmap() -> None:
     tree = drawn(heatmap(["a"], ["x"], [[Shade(value=None, tip="not asked")]], title="t"))
     assert "–" in texts(tree)

@@ -235,7 +235,7 @@ def test_two_protocols_are_not_ranked_together(asked: list[Question], tmp_path: 
     assert [(row["condition"], row["place, 95%"], row["unscored"]) for row in first] == [("closed", "1", "4")]
     assert [(row["condition"], row["place, 95%"]) for row in second] == [("closed, letter", "1")]
     assert not report.has("tables/judgments-1-differences.csv")
-    assert "Read together: judged, run." in words(parsed(report.file("report.html").read_text("utf-8")))
+    assert "Folders of this chapter: judged, run." in words(parsed(report.file("report.html").read_text("utf-8")))
 
 
 def test_free_text_without_equivalence_has_no_accuracy(asked: list[Question], tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_free_text_without_equivalence_has_no_accuracy(asked: list[Question], tm
     measured = [replace(each, aspect="rouge-l", label="", score=0.25, judge="rouge-l") for each in judgments]
     report = build(tmp_path / "report", scored.judged(tmp_path / "judged", asked, answers, measured))
     assert "Leaderboard" not in headings(report)
-    assert "in no accuracy: m · closed" in words(parsed(report.file("report.html").read_text("utf-8")))
+    assert "so it has no accuracy: m · closed" in words(parsed(report.file("report.html").read_text("utf-8")))
     assert float(rows_of(report, "judgments-1-measured")[0]["mean, 95% bootstrap"]) == 0.25
 
 

@@ -116,7 +116,7 @@ def test_labels_by_people_alone_score(tmp_path: Path) -> None:
     assert "free text judged by labels by ada, bo" in text
     assert "an unnamed judge" not in text
     assert "Labelled by people alone: 19 of 40 planned answers, and 1 on which they contradict each other" in text
-    assert "nobody judged for equivalence, and in no accuracy: n · oracle" in text
+    assert "judged this free text for equivalence, so it has no accuracy: n · oracle" in text
     (row,) = rows_of(report, "judgments-1-leaderboard")
     assert (row["model"], row["right"], row["unscored"], row["planned"]) == ("m", "19", "21", "40")
     (alone,) = rows_of(report, "judgments-1-people-alone")

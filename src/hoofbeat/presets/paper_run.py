@@ -37,7 +37,12 @@ PROTOCOL = "protocol"
 REPORT = "report"
 _NAMED = 4
 _AVERAGE = ", average"
-_RANKED = re.compile(r"tables/[\w-]+-(?:leaderboard(?:-\d+)?|measured)\.csv|tables/sets-[\w.@-]+\.csv")
+_NDCG = "nDCG@10"
+_SHARES = ("accuracy", "mean")
+_RANKED = re.compile(
+    r"tables/[\w-]+-(?:leaderboard(?:-\d+)?|measured)\.csv|tables/sets-[\w.@-]+\.csv|tables/rankings-1-measures\.csv"
+)
+_PARTS = ("bertscore-p", "bertscore-r")  # F1 is what the papers report
 
 
 class PaperRun(Struct, frozen=True, kw_only=True):
@@ -222,12 +227,15 @@ def _unanswered(artefact: Artefact) -> list[PaperDifference]:
 def plain_findings(report: Artefact) -> list[str]:
     """What a report found, in plain words: for each condition the systems, best first; else its key figures."""
     lines: dict[str, list[tuple[float, str]]] = {}
-    for name in sorted(filter(_RANKED.fullmatch, report.manifest.files), key=lambda name: Path(name).stem):
+    names = sorted(filter(_RANKED.fullmatch, report.manifest.files), key=lambda name: Path(name).stem)
+    averaged = any(Path(name).stem.startswith("sets-") for name in names)  # over several sets, only averages are told
+    for name in names:
         with report.file(name).open(encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
-                column = next(
-                    (key for key in row if key.startswith(("accuracy", "mean")) or key.endswith(_AVERAGE)), ""
-                )
+                if row.get("score") in _PARTS:
+                    continue
+                column = next((key for key in row if key.startswith(_SHARES) or key.endswith(_AVERAGE)), "")
+                column = column or ("" if averaged else _NDCG)
                 if row.get(column):
                     told = f"{row['condition']}, {row.get('score', 'accuracy')}" if "condition" in row else column
                     lines.setdefault(told, []).append(_told(row, column))
@@ -240,8 +248,8 @@ def plain_findings(report: Artefact) -> list[str]:
 
 def _told(row: dict[str, str], column: str) -> tuple[float, str]:
     """The value of a row, and the row in words: shares as percentages, averages of measures as numbers."""
-    form = ".3f" if column.endswith(_AVERAGE) else ".1%"
+    form = ".1%" if column.startswith(_SHARES) else ".3f"
     value, low, high = float(row[column]), row.get(f"{column} low"), row.get(f"{column} high")
     spread = f" ({float(low):{form}} to {float(high):{form}})" if low and high else ""
     unscored = f", {row['unscored']} unscored" if row.get("unscored", "0") != "0" else ""
-    return value, f"{row.get('model') or row['line']} {value:{form}}{spread}{unscored}"
+    return value, f"{row.get('model') or row.get('line') or row['retriever']} {value:{form}}{spread}{unscored}"

@@ -153,7 +153,7 @@ KIND = "report"
 _NOTICE = "Research software. Not for clinical use."
 _CARDS = 8
 _MAX_NAMES = 4
-_COUNTS = ("Documents: ", "Median length: ", "Questions in")
+_COUNTS = ("Documents: ", "Median length: ", "Questions in", "Review tasks", "Model calls")
 
 
 def build_report(

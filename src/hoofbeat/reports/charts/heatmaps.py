@@ -102,6 +102,8 @@ class _Scale:
 
     def __init__(self, values: Sequence[float], limits: tuple[float, float] | None) -> None:
         low, high = limits or (min(values, default=0.0), max(values, default=1.0))
+        if low == high:  # equal figures have no range: the scale begins at 0, and never ends above a share of 100%
+            low, high = min(0.0, low), max(0.0, high) or 1.0
         marks = ticks(low, high, 4)
         self.low, self.high = limits or (marks[0], marks[-1])
 

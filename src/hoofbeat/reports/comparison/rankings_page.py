@@ -244,7 +244,7 @@ def facet_blocks(tables: Mapping[str, FacetTable], measure: str) -> list[Block]:
         Heading(f"By {facet}", f"by-{slug(facet)}"),
         figure(
             f"by-{facet}",
-            f"{measure} by {facet} with 95% intervals; the number of questions stands in brackets.{drawn}",
+            f"{measure} by {facet} with 95% intervals; the number of questions is in brackets.{drawn}",
             partial(interval_dots, labels, panels, title=f"{measure} by {facet}", shared=True),
         ),
         Table(

@@ -91,7 +91,7 @@ def build_cards(artefact: Artefact) -> tuple[Card, ...]:
     if cost.calls:
         detail = f"{cost.tokens_in:,} tokens in, {cost.tokens_out:,} out"
         detail += f", {cost.money:,.2f} in money" if cost.money else ""
-        cards.append(Card(label="Model calls to build it", value=f"{cost.calls:,}", detail=detail))
+        cards.append(Card(label="Model calls to build the benchmark", value=f"{cost.calls:,}", detail=detail))
     return tuple(cards)
 
 

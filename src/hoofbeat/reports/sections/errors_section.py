@@ -221,7 +221,7 @@ def _heat(name: str, title: str, found: Sequence[ModeShare]) -> Block:
         for mine in systems.values()
     ]
     draw = partial(heatmap, rows, KINDS[name], cells, title=title, key="share of the answers that were explained")
-    caption = "Share of each system's explained wrong answers by kind; how many were explained stands in brackets."
+    caption = "Share of each system's explained wrong answers by kind; the number of explained answers is in brackets."
     return figure(_anchor(name), caption, draw)
 
 

@@ -29,6 +29,7 @@ _NOTICE = (
     "where as many questions were asked, in the same way; the others are in tables of their own, with the reason."
 )
 
+_NONE_OF_OURS = " This report holds no figure that may be compared with these."
 _OURS = 12
 
 
@@ -168,20 +169,22 @@ def _table(name: str, paper: Paper, table: PaperTable, all_ours: Sequence[OwnFig
         if len(numbers) == 2:
             value = (numbers[0], numbers[1]) if not isinstance(value, float) else (value, numbers[0], numbers[1])
         rows.append((origin, system, condition, value, sd, None, None))
-    beside = "" if mine else " This report holds no figure that may be compared with these."
+    beside = "" if mine else _NONE_OF_OURS
     beside += f" The {_OURS} highest of our {len(all_ours)} figures." if len(all_ours) > _OURS else ""
+    columns = (
+        *columns_of("origin | model | condition"),
+        Column(table.measure, form),
+        Column("sd", form),
+        *columns_of("n:count | unscored:count"),
+    )
+    filled = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in rows)]
     return Table(
         name=name,
         caption=_caption(paper, table, bool(mine)),
-        n=len(mine),
-        unit="figures of this report",
-        columns=(
-            *columns_of("origin | model | condition"),
-            Column(table.measure, form),
-            Column("sd", form),
-            *columns_of("n:count | unscored:count"),
-        ),
-        rows=tuple(rows),
+        n=len(rows),
+        unit="figures",
+        columns=tuple(columns[place] for place in filled),
+        rows=tuple(tuple(row[place] for place in filled) for row in rows),
         note=f"Prompts, models and judges differ.{beside}",
     )
 
@@ -202,12 +205,11 @@ def _by_set(name: str, paper: Paper, table: PaperTable, ours: Sequence[OwnFigure
     return Table(
         name=name,
         caption=_caption(paper, table, bool(lines)),
-        n=len(lines),
-        unit="lines of this report",
+        n=len(rows),
+        unit="systems",
         columns=(*columns_of("origin | model"), *(Column(each, _form(table)) for each in table.columns)),
         rows=tuple(rows),
-        note="Ours are shown for a set where all of its questions were asked."
-        + ("" if lines else " This report holds no figure that may be compared with these."),
+        note="Ours are shown for a set where all of its questions were asked." + ("" if lines else _NONE_OF_OURS),
     )
 
 
@@ -216,7 +218,7 @@ def _apart(name: str, paper: Paper, table: PaperTable, ours: Sequence[OwnFigure]
         name=name,
         caption=f"{table.caption}: ours, not comparable with {paper.title}'s",
         n=len(ours),
-        unit="figures of this report",
+        unit="figures",
         columns=(
             *columns_of("model | condition"),
             Column(table.measure, _form(table)),
@@ -233,5 +235,5 @@ def _build(report: ReportInputs) -> list[Chapter]:
 
 
 SECTION = ReportSection(
-    name="published", summary="figures that papers published, beside ours (--published)", order=80, build=_build
+    name="published", summary="figures that papers published, beside ours (--published)", order=130, build=_build
 )

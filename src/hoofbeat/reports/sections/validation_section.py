@@ -14,6 +14,7 @@ from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.model import Block, Card, Chart, Details, Entry, Heading, Notice, PairView, SideView, Text, Viewer
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, spread
 from hoofbeat.reports.sections.scores.accuracy_table import alphas_table, labellers_table
+from hoofbeat.reports.sections.scores.judge_agreement import agreement_figures
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.text import cut
@@ -117,6 +118,7 @@ def validation_chapter(artefact: Artefact, prefix: str) -> Chapter:
         id=prefix,
         blocks=tuple(blocks),
         cards=_cards(found),
+        figures=agreement_figures("relations between sources", {"people": found.judge.agreement}),
     )
 
 

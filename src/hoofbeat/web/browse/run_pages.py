@@ -151,7 +151,7 @@ def _notices(group: OutcomeSet) -> list[str]:
         )
     if group.outcomes and group.unjudged:
         names = some_of([f"{model} · {condition}" for model, condition in group.unjudged], 8)
-        told.append(f"In free text that nobody judged for equivalence, and in no accuracy: {names}.")
+        told.append(f"Nobody judged this free text for equivalence, so it has no accuracy: {names}.")
     return told
 
 

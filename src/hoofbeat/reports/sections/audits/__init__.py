@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.source_profiles import source_rows
 from hoofbeat.reports.model import Block, Card, Heading, Text
-from hoofbeat.reports.section import Chapter, PlacedArtefact, PlantedLabels, ReportSection
+from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, PlantedLabels, ReportSection
 from hoofbeat.reports.sections.audits.audit_change_blocks import shift_chapters, shifts
 from hoofbeat.reports.sections.audits.audit_facts import (
     AuditAnswers,
@@ -60,6 +61,7 @@ from hoofbeat.reports.sections.audits.source_matrix import (
     strip_blocks,
     strip_labels,
 )
+from hoofbeat.reports.tables import count_of, model_name
 from hoofbeat.store import Artefact
 
 __all__ = ["SECTION", "audit_chapter", "audit_chapters", "audit_domain", "shift_chapters"]
@@ -144,11 +146,28 @@ def audit_chapter(
         cards=(*cards(facts, said, spans), *agreement_cards) if facts.found.pairs else (),
         leads=(lead,) if lead else (),
         notes=notes(facts) if facts.found.pairs else (),
+        figures=_figures(facts, said),
         files=(
             *(matrix_files(facts, strips, order, prefix) if facts.found.pairs else ()),
             *([pairs_file(facts, prefix)] if listed_pairs(facts) and len(kept.pairs) < kept.total else ()),
         ),
     )
+
+
+def _figures(facts: AuditFacts, said: AuditAnswers) -> tuple[OwnFigure, ...]:
+    """What papers on sources report: the share of questions that a source does not address, averaged over sources."""
+    asked = [row for row in source_rows(facts.pairs, said.slim, facts.domain) if row.planned]
+    if not asked:
+        return ()
+    silent = OwnFigure(
+        measure="silent on a question",
+        model=model_name(facts.audit.artefact.manifest.models.get("answer", "")),
+        condition=count_of(len(asked), "source"),
+        value=sum(row.absent / row.planned for row in asked) / len(asked),
+        n=len(facts.audit.questions),
+        unscored=sum(row.unscored for row in asked),
+    )
+    return (silent,)
 
 
 def _titled(cards: Sequence[Card], name: str) -> tuple[Card, ...]:

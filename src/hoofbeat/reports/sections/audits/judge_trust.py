@@ -134,7 +134,7 @@ def mode_card(facts: AuditFacts) -> Card:
     check = economy_of(facts)
     label = "How pairs were judged"
     if check is None:
-        return Card(label=label, value=facts.audit.mode, detail="every pair of different answers by a call of its own")
+        return Card(label=label, value=facts.audit.mode, detail="one call for each pair of different answers")
     told = f"{check.spread:,} of {facts.found.judged:,} labels from a call for other answers with the same claims"
     if check.agreement is None:
         return Card(label=label, value="economy", detail=f"{told}; not checked by a sample")

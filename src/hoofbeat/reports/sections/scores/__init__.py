@@ -122,7 +122,7 @@ def _opening(group: OutcomeSet) -> list[Block]:
     words = f"{count_of(len(group.questions), 'question')}, {count_of(planned, 'planned answer')}"
     blocks: list[Block] = [Text(f"{words}; {'; '.join(how)}." if how else f"{words}.")]
     if len(group.artefacts) > 1:
-        blocks.append(Text(f"Read together: {', '.join(each.path.name for each in group.artefacts)}."))
+        blocks.append(Text(f"Folders of this chapter: {', '.join(each.path.name for each in group.artefacts)}."))
     blocks += [Notice(words) for words in _differing(group)]
     if group.self_judged:
         blocks.append(Notice(_SELF))
@@ -135,7 +135,7 @@ def _opening(group: OutcomeSet) -> list[Block]:
         blocks.append(Notice(f"{words}. The rest is unscored and stays in the denominator of every accuracy."))
     if group.unjudged:
         names = ", ".join(f"{model} · {condition}" for model, condition in group.unjudged)
-        blocks.append(Notice(f"In free text that nobody judged for equivalence, and in no accuracy: {names}."))
+        blocks.append(Notice(f"Nobody judged this free text for equivalence, so it has no accuracy: {names}."))
     return blocks
 
 

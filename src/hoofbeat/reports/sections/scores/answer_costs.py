@@ -134,7 +134,7 @@ def _models(group: OutcomeSet, costs: Mapping[str, Cost]) -> Table:
         columns=columns,
         rows=rows,
         note="As the runs recorded it, calls taken from the ledger included; money by the price table in force then. "
-        "What judges cost stands in the last chapter.",
+        "The last chapter has the cost of judges.",
     )
 
 

@@ -97,7 +97,7 @@ def _heat(group: OutcomeSet, facet: str, found: Groups, number: int) -> Block:
     rows = [group.name(system) for system in shown]
     protocol = f", {group.tallies[group.order[0]].protocol or 'free text'}" if number else ""
     caption = (
-        f"Share right by {facet}{protocol}; the number of questions stands in brackets, and a dashed outline marks "
+        f"Share right by {facet}{protocol}; the number of questions is in brackets, and a dashed outline marks "
         f"fewer than {FEW}. Intervals and unscored answers are in the table."
     )
     caption += f" The first {_SYSTEMS} of {len(group.order)} systems." if len(group.order) > len(shown) else ""

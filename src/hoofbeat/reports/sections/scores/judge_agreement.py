@@ -60,7 +60,7 @@ def people_shown(group: OutcomeSet) -> ScoreBlocks:
             }
             blocks.append(_agreement_table(group, aspect, checked, weighted))
             blocks += [_confusion(group, aspect, name, found) for name, found in checked.items()]
-            ours += _agreed(aspect, checked)
+            ours += agreement_figures(aspect, checked)
         if len(ratings) > 1:
             blocks += _annotators(group, aspect, ("people", "People among themselves"), ratings, labels)
     return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
@@ -115,7 +115,8 @@ def is_ordered(aspect: str, labels: Sequence[str]) -> bool:
     return bool(scale) and tuple(labels) == scale
 
 
-def _agreed(aspect: str, checked: Mapping[str, Agreement]) -> list[OwnFigure]:
+def agreement_figures(aspect: str, checked: Mapping[str, Agreement]) -> tuple[OwnFigure, ...]:
+    """Agreement and κ with each of these, to be set beside published ones."""
     found = []
     for name, row in checked.items():
         condition, model = f"{aspect}, against {name}", "our judge"
@@ -136,7 +137,7 @@ def _agreed(aspect: str, checked: Mapping[str, Agreement]) -> list[OwnFigure]:
                 measure="judge kappa", model=model, condition=condition, value=kappa, n=row.n, unscored=row.unscored
             )
         )
-    return found
+    return tuple(found)
 
 
 def _agreement_table(

@@ -290,8 +290,8 @@ def _worst_table(group: OutcomeSet, found: Sequence[WorstAtK]) -> Table:
 _PANELS = 5
 _ROWS = 24
 _LARGER = (
-    "Samples larger than what there is to draw from spread less than the accuracy itself is unsure; a size of at most "
-    "the number of questions can be asked for."
+    "These samples are larger than the set, so their standard deviation is smaller than the uncertainty of the figure. "
+    "Choose a size up to the number of questions."
 )
 
 
@@ -445,11 +445,11 @@ def _table(
 ) -> Table:
     fewest = min(row.n for table in found.values() for row in table)
     columns = (
-        *columns_of("score | scorer | model | condition | planned:count"),
+        *columns_of("score | model | condition | planned:count"),
         UNSCORED,
         *columns_of("mean, 95% bootstrap:number | mean of the scored:number"),
         Column(f"mean of {draws} × {size}" + (f" (of {fewest:,})" if size > fewest else ""), "number"),
-        *columns_of("sd:number | sensitivity:number"),
+        *columns_of("sd:number | sensitivity:number | scorer"),
     )
     rows: list[tuple[Cell, ...]] = []
     for aspect, table in found.items():
@@ -461,7 +461,6 @@ def _table(
             rows.append(
                 (
                     aspect,
-                    row.judge,
                     row.model,
                     row.condition,
                     row.n,
@@ -471,6 +470,7 @@ def _table(
                     few.mean,
                     few.std,
                     row.sensitivity,
+                    row.judge,
                 )
             )
     best = "1" if {_max_score(row.aspect) for table in found.values() for row in table} == {1.0} else "the maximum"
