@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hoofbeat.corpus.vocabulary import find_words
 from hoofbeat.recipes.cases.redaction import (
     RedactedSpan,
     Redaction,
     drop_empty_headings,
     find_made,
+    is_old,
     is_provisional,
+    is_suspected,
     last_said_made,
     redact,
     remove_mentions,
@@ -108,3 +112,17 @@ def test_a_clause_that_would_lose_its_verb_goes_with_its_sentence() -> None:
     text = "He was well. It was then thought that inflammation due to sarcoidosis may have caused it. He left."
     case = redact(Document(id="d", title="t", text=text), (0, len(text)))
     assert remove_mentions(case, _mentions, "x").text == "He was well. He left."
+
+
+@pytest.mark.parametrize(
+    ("quote", "old", "suspected"),
+    [
+        ("This represents the only known case of a patient with primary meningococcal arthritis.", False, False),
+        ("The histology confirmed the clinical suspicion of facial necrotizing fasciitis.", False, False),
+        ("She was a known case of sarcoidosis.", True, False),
+        ("There was a clinical suspicion of necrotizing fasciitis.", False, True),
+        ("A biopsy was taken to confirm the suspicion of sarcoidosis.", False, True),
+    ],
+)
+def test_old_and_suspected_diagnoses_are_told_from_made_ones(quote: str, old: bool, suspected: bool) -> None:
+    assert (is_old(quote), is_suspected(quote)) == (old, suspected)

@@ -144,6 +144,8 @@ def test_what_an_organism_implies_is_not_doubted_wherever_the_report_names_it(of
     ("sentence", "lost"),
     [
         ("The strain was community-acquired by its resistance (5).", []),
+        ("This was a community strain.12,13 The presence of 2 genes is typical.", ["2"]),
+        ("It was described elsewhere.14", []),
         ("It carried the gene [5, 6] in all of 3 samples.", ["3"]),
         ("Mucicarmine stain showed the capsule of yeasts (mucicarmine, 200×; scale bar = 50 µ).", []),
         ("Hematoxylin and eosin, original magnification ×400.", []),

@@ -38,6 +38,7 @@ class _Rules(Struct, frozen=True):
     not_now: re.Pattern[str]
     clause: re.Pattern[str]
     turned_round: re.Pattern[str]
+    confirmed_suspicion: re.Pattern[str]
     suspected: re.Pattern[str]
     old: re.Pattern[str]
 
@@ -55,6 +56,7 @@ def _rules() -> _Rules:
         not_now=re.compile("|".join([*data["not_yet"], *data["not_now"]]), re.IGNORECASE),
         clause=re.compile(data["clause"], re.IGNORECASE),
         turned_round=re.compile(data["turned_round"], re.IGNORECASE),
+        confirmed_suspicion=re.compile(data["confirmed_suspicion"], re.IGNORECASE),
         suspected=re.compile(data["suspected"], re.IGNORECASE),
         old=re.compile(data["old"], re.IGNORECASE),
     )
@@ -238,7 +240,7 @@ def is_old(quote: str) -> bool:
 
 def is_suspected(quote: str) -> bool:
     """Whether these words only suspect what they name, or rule it out."""
-    return bool(_rules().suspected.search(quote))
+    return bool(_rules().suspected.search(_rules().confirmed_suspicion.sub(" ", quote)))
 
 
 def is_provisional(quote: str) -> bool:
