@@ -131,7 +131,8 @@ def test_what_was_not_compared_stands_in_the_metrics(tmp_path: Path) -> None:
     items = [_case(str(n), name) for n, name in enumerate(["liver abscess", "lung abscess", "brain abscess"])]
     documents = [Document(id=item.id, title="", text="x") for item in items]
     with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
-        group_cases("group", minimum=2, vocabularies=(), max_together=2).run(items, context)
+        step = group_cases("group", PieceCollection(cases=True), minimum=2, vocabularies=(), max_together=2)
+        step.run(items, context)
         assert context.metrics["group"] == {
             "names": 3,
             "diagnoses": 3,
@@ -147,7 +148,7 @@ def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
     items = [_case("a", "sarcoidosis"), _case("b", "gout"), _case("c", "Sarcoidosis"), _case("d", "sarcoidosis")]
     documents = [Document(id=item.id, title="", text="x") for item in items]
     with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
-        a, b, c, _ = group_cases("group", minimum=2, vocabularies=()).run(items, context)
+        a, b, c, _ = group_cases("group", PieceCollection(cases=True), minimum=2, vocabularies=()).run(items, context)
         assert isinstance(a, RecipeItem)
         assert a["fellows"] == ["c", "d"]
         assert a["synonyms"] == ["Sarcoidosis"]
@@ -155,7 +156,7 @@ def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
         assert b.reason == "too few cases of its diagnosis"
         assert isinstance(c, RecipeItem)
         assert c["group"] == a["group"]
-        four = group_cases("group", minimum=4, vocabularies=()).run(items, context)
+        four = group_cases("group", PieceCollection(cases=True), minimum=4, vocabularies=()).run(items, context)
         assert all(isinstance(each, ItemRejection) for each in four)
 
 
@@ -169,7 +170,8 @@ def test_fellows_of_a_kind_come_after_those_of_the_same_diagnosis(tmp_path: Path
     ]
     documents = [Document(id=item.id, title="", text="x") for item in items]
     with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
-        a, b, _, d, e = group_cases("group", minimum=2, vocabularies=(), kinds=True).run(items, context)
+        shelf = PieceCollection(cases=True)
+        a, b, _, d, e = group_cases("group", shelf, minimum=2, vocabularies=(), kinds=True).run(items, context)
         assert isinstance(a, RecipeItem)
         assert (a["fellows"], a["near"]) == (["c", "d", "b"], ["b"])  # d goes by another name in its report
         assert isinstance(b, RecipeItem)
@@ -177,8 +179,29 @@ def test_fellows_of_a_kind_come_after_those_of_the_same_diagnosis(tmp_path: Path
         assert isinstance(d, RecipeItem)
         assert d["group"] == a["group"] != b["group"]
         assert isinstance(e, ItemRejection)
-        strict = group_cases("group", minimum=2, vocabularies=()).run(items, context)
+        strict = group_cases("group", PieceCollection(cases=True), minimum=2, vocabularies=()).run(items, context)
         assert isinstance(strict[1], ItemRejection)
+
+
+def test_a_fellows_diagnosis_is_no_other_name_of_the_answer(tmp_path: Path) -> None:
+    """Cases of one group share a name; the leak check must not look for the organism of another patient."""
+    shared = ["necrotizing fasciitis"]
+    items = [
+        _case("a", "Klebsiella pneumoniae necrotizing fasciitis", synonyms=shared),
+        _case("b", "Pseudomonas aeruginosa necrotizing fasciitis", synonyms=shared),
+        _case("c", "necrotizing fasciitis due to Klebsiella pneumoniae", synonyms=shared),
+    ]
+    documents = [Document(id=item.id, title="", text=f"The case of {item.id}.") for item in items]
+    shelf = PieceCollection(cases=True)
+    with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
+        a, b, _ = group_cases("group", shelf, minimum=2, vocabularies=()).run(items, context)
+        assert isinstance(a, RecipeItem)
+        assert isinstance(b, RecipeItem)
+        assert (a["fellows"], b["fellows"]) == (["b", "c"], ["a", "c"])
+        assert "Pseudomonas aeruginosa necrotizing fasciitis" not in a["synonyms"]
+        assert b["synonyms"] == shared
+        told = "Diagnosis that its report comes to: Pseudomonas aeruginosa necrotizing fasciitis\nThe case of b."
+        assert shelf.case_text("b", context) == told
 
 
 def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) -> None:

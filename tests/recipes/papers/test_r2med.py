@@ -12,7 +12,8 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import read_passages
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
+from hoofbeat.recipes.context import CUT_MARK
+from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings, _whole_sentences
 from hoofbeat.recipes.recipe_items import RecipeItem, RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -192,6 +193,8 @@ def test_the_models_cut_wins_over_word_lists_and_one_like_fellow_is_enough(tmp_p
                 "completeness": 8,
                 "similarity": dict(zip(letters, (9, 4, 3), strict=True)),
             }
+        if name == "r2med-grade-case":
+            assert shown["the other case"].startswith("Diagnosis that its report comes to: ")
         return by_rule(name, request)
 
     settings = R2medSettings(retrievers=("bm25",), min_words=30)
@@ -203,6 +206,13 @@ def test_the_models_cut_wins_over_word_lists_and_one_like_fellow_is_enough(tmp_p
         assert "diagnosed with hypertension" in question.text
     cuts = [row["words"] for row in read_tsv(artefact.file("cuts.tsv"))]
     assert any("leptospiral doses" in words for words in cuts)  # what is cut is listed
+
+
+def test_another_case_is_cut_at_the_end_of_a_sentence_and_says_so() -> None:
+    text = "He had a fever. Multilocus sequence typing was done. He went home."
+    assert _whole_sentences(text, 40) == f"He had a fever.{CUT_MARK}"
+    assert _whole_sentences(text, 12) == f"He had a{CUT_MARK}"
+    assert _whole_sentences(text, len(text)) == text
 
 
 def test_an_empty_corpus_gives_an_empty_benchmark(tmp_path: Path) -> None:

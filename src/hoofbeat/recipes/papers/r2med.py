@@ -19,7 +19,7 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.case_diagnosis import name_diagnosis, with_flags
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.shown_sentences import choose_shown, drop_call_outs, no_leaks, shown, take_case, with_shown
-from hoofbeat.recipes.context import RecipeContext, fit_all
+from hoofbeat.recipes.context import CUT_MARK, RecipeContext, fit_all
 from hoofbeat.recipes.corpus_steps import label_step
 from hoofbeat.recipes.guards.text_checks import sound
 from hoofbeat.recipes.pools.diagnosis_groups import choose_queries, group_cases
@@ -32,6 +32,7 @@ from hoofbeat.recipes.review_tasks import doubtful_first, review_tasks, two_stag
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample, together
 from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial
 from hoofbeat.records import Question
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 Task = Literal["qa-reference", "clinical-evidence", "clinical-case"]
 CRITERIA = ("query", "reasoning", "support")
@@ -87,7 +88,7 @@ class R2medSettings(OpenTrialSettings, frozen=True, kw_only=True):
     fellows: Annotated[
         int, Meta(description="Most other cases of its diagnosis that a case is compared with.", ge=1, le=8)
     ] = 3
-    fellow_shown: Annotated[int, Meta(description="Characters of another case that are compared.", ge=200)] = 4000
+    fellow_shown: Annotated[int, Meta(description="Characters of another case that are compared.", ge=200)] = 8000
     min_focus: Annotated[int, Meta(description="Lowest diagnostic focus of a case, 0 to 10.", ge=0, le=10)] = 6
     min_completeness: Annotated[int, Meta(description="Lowest completeness of a case, 0 to 10.", ge=0, le=10)] = 6
     min_similarity: Annotated[int, Meta(description="Lowest similarity to another case, 0 to 10.", ge=0, le=10)] = 6
@@ -137,7 +138,7 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
         grade_step(
             "grade",
             f"r2med-grade-{_GRADED_BY[s.task]}",
-            text=shelf.text,
+            text=shelf.case_text if s.task == "clinical-case" else shelf.text,
             limits=GradeThresholds(keep=s.keep, reject=s.reject, contradictory=s.contradictory),
             maximum=s.mined + (s.max_known or UNLIMITED),
         ),
@@ -205,6 +206,7 @@ def _case_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
         name_diagnosis("diagnosis", max_words=s.diagnosis_words, min_match=s.quote_match),
         group_cases(
             "shared diagnosis",
+            shelf,
             minimum=s.min_group,
             vocabularies=s.vocabularies,
             max_together=s.compared_names,
@@ -294,16 +296,20 @@ def _compared(item: RecipeItem, context: RecipeContext) -> dict[str, str]:
 
 def _quality_values(item: RecipeItem, shelf: PieceCollection, context: RecipeContext) -> dict[str, object]:
     prompt = load_prompt("r2med-quality")
-    shown = {
-        letter: shelf.text(id, context)[: context.settings.fellow_shown]
-        for letter, id in _compared(item, context).items()
-    }
-    called = {letter: item["fellow_diagnoses"][id] for letter, id in _compared(item, context).items()}
     fellows = "\n\n".join(
-        f"Case {letter}\nDiagnosis that its report comes to: {called[letter]}\n{text}" for letter, text in shown.items()
+        f"Case {letter}\n{_whole_sentences(shelf.case_text(id, context), context.settings.fellow_shown)}"
+        for letter, id in _compared(item, context).items()
     )
     texts = {"presentation": str(item["query"]), "fellows": fellows, "diagnosis": str(item["diagnosis"])}
     return {**fit_all(texts, prompt, context)}
+
+
+def _whole_sentences(text: str, characters: int) -> str:
+    """The sentences of a text that this many characters hold; one that is cut says so."""
+    if len(text) <= characters:
+        return text
+    ends = [end for _, end in sentence_spans(text) if end <= characters]
+    return text[: ends[-1] if ends else text.rfind(" ", 0, characters)] + CUT_MARK
 
 
 def _quality_schema(item: RecipeItem, context: RecipeContext) -> dict[str, object]:

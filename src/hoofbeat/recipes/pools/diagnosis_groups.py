@@ -140,17 +140,25 @@ def _keys(name: str, vocabularies: Sequence[Vocabulary]) -> Iterator[tuple[bool,
 
 
 def group_cases(
-    name: str, *, minimum: int, vocabularies: Sequence[str], max_together: int = MAX_TOGETHER, kinds: bool = False
+    name: str,
+    shelf: PieceCollection,
+    *,
+    minimum: int,
+    vocabularies: Sequence[str],
+    max_together: int = MAX_TOGETHER,
+    kinds: bool = False,
 ) -> RecipeStep:
-    """Put cases of one diagnosis together (`group`, `fellows`, `fellow_diagnoses`); one with too few is turned away.
+    """Put cases of one diagnosis together (`group`, `fellows`); one with too few is turned away.
 
-    A case goes by its diagnosis and by the other names of it in the report (`synonyms`). With `kinds`, cases of a near
-    diagnosis are fellows as well, behind those of the same one; a model decides about them later. Metrics say how many
-    diagnoses there are, and by which words too many share they were not compared.
+    The diagnoses are noted on the shelf: who compares cases later is told them. A case goes by its diagnosis and by the
+    other names of it in the report (`synonyms`). With `kinds`, cases of a near diagnosis are fellows as well, behind
+    those of the same one; a model decides about them later. Metrics say how many diagnoses there are, and by which
+    words too many share they were not compared.
     """
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         known = [context.vocabulary(each) for each in vocabularies]
+        shelf.note_diagnoses({item.documents[0]: str(item["diagnosis"]) for item in items}, context)
         owners = [(place, str(each)) for place, item in enumerate(items) for each in _names_of(item)]
         found = group_names([each for _, each in owners], known, max_together=max_together)
         groups = _case_groups(len(items), [place for place, _ in owners], found.numbers)
@@ -172,6 +180,7 @@ def group_cases(
                 members[number],
                 [each for other in sorted(near[number]) for each in members[other]] if kinds else [],
                 minimum,
+                known,
             )
             for number, item in zip(groups, items, strict=True)
         ]
@@ -199,7 +208,14 @@ def _case_groups(count: int, owners: Sequence[int], numbers: Sequence[int]) -> l
     return [root(place) for place in range(count)]
 
 
-def _grouped(item: RecipeItem, group: Sequence[RecipeItem], near: Sequence[RecipeItem], minimum: int) -> Outcome:
+def _grouped(
+    item: RecipeItem,
+    group: Sequence[RecipeItem],
+    near: Sequence[RecipeItem],
+    minimum: int,
+    vocabularies: Sequence[Vocabulary],
+) -> Outcome:
+    """The item with its fellows; a fellow's diagnosis is another name of its own only where both mean the same."""
     if len(group) + len(near) < minimum:
         return ItemRejection(
             reason="too few cases of its diagnosis",
@@ -208,12 +224,12 @@ def _grouped(item: RecipeItem, group: Sequence[RecipeItem], near: Sequence[Recip
     fellows = [each.documents[0] for each in group if each.id != item.id]
     words = set(content_forms(str(item["diagnosis"])))
     likely = sorted(near, key=lambda each: -len(words & set(content_forms(str(each["diagnosis"])))))
-    named = dict.fromkeys(str(each["diagnosis"]) for each in group if each["diagnosis"] != item["diagnosis"])
+    own = str(item["diagnosis"])
+    others = dict.fromkeys(str(each["diagnosis"]) for each in group if each["diagnosis"] != own)
+    named = [each for each in others if (why := same(own, each, vocabularies)) and not why.startswith(_VAGUE)]
     synonyms = list(dict.fromkeys([*item.get("synonyms", ()), *named]))
     beside = [each.documents[0] for each in likely]
-    called = {each.documents[0]: str(each["diagnosis"]) for each in (*group, *likely) if each.id != item.id}
-    done = item.put(group=group[0].id, fellows=[*fellows, *beside], near=beside, synonyms=synonyms)
-    return done.put(fellow_diagnoses=called)
+    return item.put(group=group[0].id, fellows=[*fellows, *beside], near=beside, synonyms=synonyms)
 
 
 def choose_queries(name: str, shelf: PieceCollection, *, maximum: int) -> RecipeStep:

@@ -227,6 +227,7 @@ class PieceCollection:
         self._by_document: dict[str, list[CollectionPassage]] = {}
         self._names: dict[str, list[str]] = {}
         self._withdrawn: set[str] = set()
+        self._diagnoses: dict[str, str] = {}
 
     def pieces(self, context: RecipeContext) -> Sequence[CollectionPassage]:
         """Every piece that is searched, in the corpus's order."""
@@ -237,6 +238,11 @@ class PieceCollection:
         """Take documents off the shelf: they are searched by nobody from now on."""
         self._filled(context)
         self._withdrawn |= set(documents)
+
+    def note_diagnoses(self, diagnoses: Mapping[str, str], context: RecipeContext) -> None:
+        """Say which diagnosis a reader took from each of these documents."""
+        self._filled(context)
+        self._diagnoses |= diagnoses
 
     def pieces_of(self, document: str, context: RecipeContext) -> Sequence[CollectionPassage]:
         """The pieces of one document."""
@@ -254,6 +260,12 @@ class PieceCollection:
         text = context.document(piece.document).text[piece.start : piece.end]
         return f"{piece.heading}\n{text}" if piece.heading else text
 
+    def case_text(self, id: str, context: RecipeContext) -> str:
+        """A piece with the diagnosis that a reader took from its report: the case itself may never name it."""
+        diagnosis = self._diagnoses.get(self.piece(id, context).document, "")
+        told = f"Diagnosis that its report comes to: {diagnosis}\n" if diagnosis else ""
+        return told + self.text(id, context)
+
     def documents(self, context: RecipeContext) -> list[Document]:
         """Every piece as a document of its own, for an index."""
         return [passage_as_document(piece, context.document(piece.document)) for piece in self.pieces(context)]
@@ -268,6 +280,7 @@ class PieceCollection:
             return
         self._context = context
         self._pieces, self._by_document, self._names, self._withdrawn = {}, {}, {}, set()
+        self._diagnoses = {}
         spans = context.encoder().token_spans if self._chunking.needs_tokens and not self.cases else None
         corpus: Corpus = context.corpus
         for document in corpus.documents():
