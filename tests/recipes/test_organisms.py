@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoofbeat.recipes.guards.diagnosis_names import names_organism, place_of, same_infection
+from hoofbeat.recipes.guards.diagnosis_names import names_organism, other_organism, place_of, same, same_infection
 
 ORGANISMS = """Klebsiella pneumoniae; K. pneumoniae; hypervirulent Klebsiella pneumoniae; Listeria monocytogenes;
 Coccidioides immitus; Mycobacterium tuberculosis; Mycobacterium avium complex; Group A streptococcus; Escherichia coli;
@@ -36,3 +36,17 @@ def test_one_organism_in_one_place() -> None:
     assert not why("aspergillus pneumonia", "brain aspergillose")
     assert not why("aspergillus pneumonia", "candida pneumonia")
     assert (place_of("pneumonia"), place_of("gout")) == ("lung", "gout")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Clostridium difficile colitis", "Clostridioides difficile colitis"),
+        ("Enterobacter aerogenes pneumonia", "Klebsiella aerogenes pneumonia"),
+    ],
+)
+def test_a_species_that_got_another_genus_is_the_same(one: str, other: str) -> None:
+    """Both were among the options of one question."""
+    assert same(one, other)
+    assert not other_organism(one, other)
+    assert other_organism("Clostridium perfringens colitis", "Clostridioides difficile colitis")

@@ -133,6 +133,14 @@ def test_what_a_trial_doubts_is_flagged_and_not_rejected(tmp_path: Path) -> None
     assert counted["doubts"]["absurd option"] == 1
 
 
+@pytest.mark.parametrize(("basis", "doubted"), [("style", True), ("content", True), ("knowledge", False)])
+def test_a_right_guess_by_the_options_or_the_question_is_a_doubt(tmp_path: Path, basis: str, doubted: bool) -> None:
+    """A question that answers itself, or options that share words with the key, give it away."""
+    (kept,), _ = _run(tmp_path, _finds(basis=basis))
+    assert isinstance(kept, RecipeItem)
+    assert (kept.facets["doubts"] == ["given away by the options"]) == doubted
+
+
 def test_the_same_disease_under_another_name_is_a_second_right_option(tmp_path: Path) -> None:
     says = _finds(faulty="Zygomycosis", wrong={"relation": "same", "reason": "its older name"})
     (gone,), _ = _run(tmp_path, says)

@@ -87,7 +87,7 @@ class AnswerTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GuessTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a solver guessed from the options alone, and by what: style, knowledge or chance."""
+    """What a solver guessed from the options alone, and by what: style, content, knowledge or chance."""
 
     said: str = ""
     right: bool = False
@@ -136,7 +136,7 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
             RIVAL: bool(answer.rival),
             NOT_ANSWERABLE: not answer.answerable,
             WRONG: answer.match == "no",
-            GIVEN_AWAY: guess.right and guess.basis == "style",
+            GIVEN_AWAY: guess.right and guess.basis in ("style", "content"),
             ABSURD: any(each.absurd for each in self.comparison),
             STYLE: any(each.other_style for each in self.comparison),
             NOT_TRIED: bool(answer.failure or guess.failure or self.comparison_failure),

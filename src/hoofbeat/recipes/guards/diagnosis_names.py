@@ -66,12 +66,26 @@ class _OrganismLists(Struct, frozen=True, forbid_unknown_fields=True):
     species: frozenset[str]
     strains: frozenset[str]
     acronyms: frozenset[str]
+    renamed: tuple[str, ...]
     places: dict[str, str]
 
 
 @cache
 def _organism_lists() -> _OrganismLists:
     return msgspec.convert(word_data("organisms"), _OrganismLists)
+
+
+@cache
+def _renamed() -> tuple[tuple[re.Pattern[str], str], ...]:
+    pairs = (each.split(" | ") for each in _organism_lists().renamed)
+    return tuple((re.compile(rf"\b{old}\b", re.IGNORECASE), new) for old, new in pairs)
+
+
+def _with_new_names(text: str) -> str:
+    """A text with species that got another genus under their new name: Clostridioides difficile."""
+    for old, new in _renamed():
+        text = old.sub(new, text)
+    return text
 
 
 @cache
@@ -216,6 +230,7 @@ def _lists() -> _Lists:
 
 def same(a: str, b: str, vocabularies: Sequence[Vocabulary] = ()) -> str:
     """Why two diagnoses mean the same, or can't be told apart as options; nothing when they exclude each other."""
+    a, b = _with_new_names(a), _with_new_names(b)
     one, other = _name(a), _name(b)
     if not one.telling or not other.telling:
         return _SAME_WORDS if one.words == other.words else ""
@@ -280,7 +295,7 @@ def _is_wider_name(name: str, diagnosis: str) -> bool:
 
 def other_organism(a: str, b: str) -> bool:
     """Whether two names name organisms, and different ones: Cryptococcus neoformans and C. gattii."""
-    one, other = _organisms(a), _organisms(b)
+    one, other = _organisms(_with_new_names(a)), _organisms(_with_new_names(b))
 
     def agree(first: tuple[str, str], second: tuple[str, str]) -> bool:
         genus, species = first
