@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hoofbeat.judging import JudgmentFolder
     from hoofbeat.models import Estimate, Model
     from hoofbeat.models.model_loading import Session, UsedModels
+    from hoofbeat.records import Question
     from hoofbeat.registry import Plugin
     from hoofbeat.review.new_study import StudyCreation
     from hoofbeat.store import InputRef
@@ -608,14 +609,11 @@ def audit_sources(
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
-    from hoofbeat.corpus import Corpus
     from hoofbeat.models.model_loading import UsedModels
-    from hoofbeat.recipes import named_questions
     from hoofbeat.retrieval.corpus_index import index_corpus
 
     shown = progress or default_progress()
-    documents = Corpus.open(folder_path(corpus))
-    asked, inputs = named_questions(str(folder_path(questions)))
+    documents, asked, inputs = _audit_inputs(folder_path(corpus), folder_path(questions))
     with _session(ledger, config, budget, reasoning) as session:
         models = _AuditModels(session.model(model), session.model(judge) if judge and judge != model else None)
         in_lines = UsedModels(lambda spec: session.model(spec or model))
@@ -644,8 +642,7 @@ def audit_sources(
         )
         if estimate:
             return estimate_audit(plan, models.answers, models.compares)
-        sources_read = [documents.artefact.reference(), *inputs]
-        return _audited(plan, models, in_lines, folder_path(output), sources_read, pack, _path(trial), shown)
+        return _audited(plan, models, in_lines, folder_path(output), inputs, pack, _path(trial), shown)
 
 
 @overload
@@ -1188,6 +1185,16 @@ def apply_reviews(
     )
     _warn([*applied.notes, "" if origin else NO_ORIGIN])
     return Benchmark(write_applied(old, applied, said, folder_path(output), command=command_words(), origin=origin))
+
+
+def _audit_inputs(corpus: Path, questions: Path) -> tuple[Corpus, list[Question], list[InputRef]]:
+    """The sources, the questions, and the references to both."""
+    from hoofbeat.corpus import Corpus
+    from hoofbeat.recipes import named_questions
+
+    documents = Corpus.open(corpus)
+    asked, inputs = named_questions(str(questions))
+    return documents, asked, [documents.artefact.reference(), *inputs]
 
 
 class _AuditModels(NamedTuple):

@@ -19,7 +19,7 @@ from hoofbeat.records import Question
 from hoofbeat.store import Counts
 from hoofbeat.teaching import example, handbook_files
 from tests.cli.support import hoofbeat, json_of
-from tests.helpers import shared_data
+from tests.helpers import needs_weights, shared_data
 from tests.models.fault_server import FaultServer
 
 LINE = "hero[dense=0]"
@@ -243,3 +243,21 @@ def test_a_pack_of_a_plugin_file_is_used_by_its_name(tmp_path: Path) -> None:
     line = ["audit", "acts", "teaching:legal", "--pack", "acts", "--with", LINE, "--estimate", "--json"]
     assert "there is no pack 'acts'" in hoofbeat(*line, folder=tmp_path, code=2).stderr
     assert json_of(hoofbeat("--plugin", "acts.toml", *line, folder=tmp_path))["estimate"]["calls"] > 0
+
+
+def test_the_embedded_model_audits_two_sources(tmp_path: Path) -> None:
+    """One question to two sentences: every call is made by real weights, whatever so small a model makes of it."""
+    needs_weights("smollm2-135m")
+    lines = [{"id": name, "text": text} for name, text in (("north", "Eat no grapefruit."), ("south", "Eat fruit."))]
+    (tmp_path / "books.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    import_corpus([tmp_path / "books.jsonl"], tmp_path / "books", mapping="id=id,text=text", workers=1)
+    question = Question(id="q1", text="May I eat grapefruit?")
+    write_benchmark(tmp_path / "bench", [question], title="invented", inputs=[], counts=Counts(kept=1))
+    done = hoofbeat("audit", "books", "bench", "--max-tokens", "24", "--json", folder=tmp_path, code=1)
+    audit = Audit.open(tmp_path / "audit")
+    assert json_of(done)["cost"]["calls"] >= 2
+    assert audit.artefact.manifest.models["answer"].startswith("embedded")
+    answers = list(audit.each_answer())
+    assert [answer.source for answer in answers] == ["north", "south"]
+    assert all(answer.text or (answer.failure and answer.failure.kind == "truncated") for answer in answers)
+    assert len(audit.comparisons) == 1

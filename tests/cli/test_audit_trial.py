@@ -99,7 +99,7 @@ def test_a_judge_that_fails_leaves_its_failures_and_ends_with_one(tmp_path: Path
     with Judge(failing) as server:
         done = hoofbeat("audit", "trial", "--judge", server.spec(), "--limit", "4", folder=tmp_path, code=1)
     assert "not clearly better than chance: right on 0 of 4" in done.stderr
-    assert "nothing came through" in done.stderr
+    assert "nothing was kept" in done.stderr
     counts = open_artefact(tmp_path / "trial", "trial").manifest.counts
     assert (counts.kept, counts.failed, counts.failures) == (0, 4, {"unreadable": 4})
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -97,7 +98,7 @@ class Screen:
     ) -> None:
         """Say where the result is and what to run next; with `--json`, print the one object.
 
-        Where nothing came through, the folder says why and the command ends with exit code 1.
+        Where nothing was kept, the folder says why and the command ends with exit code 1.
         """
         manifest = artefact.manifest
         counts = manifest.counts
@@ -125,7 +126,9 @@ class Screen:
 
     def _leave_if_empty(self, artefact: Artefact) -> None:
         if artefact.manifest.counts.kept == 0:
-            self.say("nothing came through: the folder's manifest says why")
+            listed = [name for name in ("rejected.jsonl", "failed.jsonl") if _has_lines(artefact.path / name)]
+            files = " and ".join(listed) or "manifest.json"
+            self.say(f"nothing was kept; the reasons are in {files} of the folder")
             click.get_current_context().exit(1)
 
     def emit(self, value: object) -> None:
@@ -159,6 +162,10 @@ class Screen:
             f"would make at most {estimate.calls} calls ({estimate.cached} more are in the ledger): about "
             f"{estimate.tokens_in} tokens in, at most {estimate.max_tokens_out} out, {money}"
         )
+
+
+def _has_lines(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
 
 
 def terminal_table(table: Table, *, header_style: str = "dim", cut: bool = True) -> rich.table.Table:

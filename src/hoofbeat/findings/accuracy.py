@@ -279,7 +279,7 @@ def _difference(a: SystemKey, b: SystemKey, resample: _Resampling) -> SystemDiff
 _SAME = 1e-12
 
 COVERED = 0.9
-"""A system is placed among those that were asked at least this share of its own questions."""
+"""A system's place counts only those systems that were asked at least this share of the questions it was asked."""
 
 EXPERTS = "human experts"
 """The system that people's answers are pooled to."""

@@ -37,7 +37,7 @@ SPLITS = 40
 """How often the systems are split in halves."""
 
 SPLIT_SYSTEMS = 8
-"""From so many systems on, short forms are tested on systems that did not choose them."""
+"""With at least this many systems, some choose the questions of a short form and the others test it."""
 
 MIN_RANKED = 3
 """Fewer systems than this have no ranking to speak of."""

@@ -34,7 +34,7 @@ class QueryAnswers(AnswerFolder):
         line = str(artefact.manifest.settings["line"])
         asked = artefact.manifest.models
         writers = [stage for stage in every_stage(parse(line)) if stage.role == "query writer" and stage.models()]
-        # A stage without a model of its own had the command's, which the manifest names by its identity.
+        # A stage that names no model used the command's model; the manifest has its identity.
         self._models = {
             str(stage): ", ".join(name or asked.get("line", "") for name in stage.models()) for stage in writers
         }

@@ -5,8 +5,8 @@ fact is gone, the key says more than the case can carry, the authors' reasons st
 So the last look is that of an editor. One call sees the whole report and the whole item, lists problems, and signs,
 edits or rejects. Edits point at sentences of the report. Rules object to an edit that brings a number without a source,
 turns a denial round, names the answer or makes an option the answer; the model is told and asked once more. What it
-insists on is taken and flagged, but not a number or a name. An edited item is reviewed again by a call that sees it for
-the first time, `REVIEWS` times at most; an item that is not signed then is rejected.
+insists on is taken and flagged, but not a number or a name. A new call, which does not see the earlier reviews, then
+reviews the edited item, at most `REVIEWS` times; an item that is not signed then is rejected.
 
 Use: `*item_review(editor)` where text, question and options are final, then the trials, then
 `review_after_trials(editor)` for what they doubt. `editor` reads and changes the items of a recipe. `edits_table`

@@ -1,7 +1,7 @@
 """Wrong options of a question: a model chooses them from candidates, and rules look at its choice.
 
 The model sees the case, the right answer and numbered candidates, and gives the best in a clinician's words, in the
-style of the right answer, or options of its own. Rules object to an option that means the right answer or another
+style of the right answer, or other options. Rules object to an option that means the right answer or another
 option, and to coding words. Where too few are left, or a rule objects, the model is told and asked once more, with
 further candidates. An option that shares only a wider name with the right answer stays, flagged, if the model insists;
 one that means the right answer or another option does not. A wording that may be another disease than its candidate,
