@@ -12,6 +12,7 @@ import pytest
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.models import ChatRequest, Model
+from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.case_editor import CaseEditor
 from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
 from hoofbeat.recipes.cases.shown_sentences import with_shown
@@ -498,6 +499,17 @@ def test_the_authors_reasons_become_plain_facts_before_the_trial(tmp_path: Path)
     schema = str(editor.requests[0].schema)
     assert "second_right" in schema
     assert not any(word in schema for word in ("new_options", "absurd_option", "style"))
+
+
+@pytest.mark.parametrize(("asks", "options"), [("step", ""), ("diagnosis", "A) gout")])
+def test_every_kind_of_problem_begins_a_line(asks: str, options: str) -> None:
+    """A condition at the end of a line takes the line's end away with it."""
+    values = {"report": "r", "case": "c", "question": "q", "answer": "a", "remarks": "", "asks": asks}
+    system, _ = load_prompt("item-review").fill({**values, "options": options})
+    listed = [line.split("`")[1] for line in system.splitlines() if line.startswith("- `")]
+    assert {"fact_lost", "leak", "key", "second_right", "altered", "residue", "question", "other"} <= set(listed)
+    assert ("accepted" in listed) == (not options)
+    assert ("new_options" in listed) == bool(options)
 
 
 def test_what_earns_credit_is_stored_with_the_question_and_shown(tmp_path: Path) -> None:

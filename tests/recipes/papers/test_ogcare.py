@@ -556,7 +556,7 @@ def test_what_the_question_is_asked_for_is_not_what_the_final_review_takes_out()
         "beyond ultrasonography and before any operation",
         "most experts would choose",
         "with every fact of the report before them",
-        "he remained well",
+        "remained well",
     ],
 )
 def test_verification_and_final_review_ask_for_the_same(prompt: str, asked: str) -> None:
