@@ -9,7 +9,7 @@ import pytest
 from hoofbeat.corpus.terms import Term
 from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check, names_in_full
+from hoofbeat.recipes.guards.leaks import Leak, excluded_in, find_leaks, is_doubtful, leak_check, names_in_full
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.records import Document
 from tests.recipes.support import a_context
@@ -243,3 +243,53 @@ def test_which_mention_is_the_full_name(words: str, full: bool) -> None:
 def test_another_name_of_the_whole_disease_is_its_full_name(text: str, full: bool) -> None:
     [leak] = find_leaks(text, "Varicella", synonyms=("chickenpox", "CPR"))
     assert names_in_full(leak, "Varicella") is full
+
+
+@pytest.mark.parametrize(
+    ("text", "diagnosis", "synonyms", "doubtful"),
+    [
+        (
+            "red cells within activated macrophages",
+            "Hemophagocytic lymphohistiocytosis",
+            ["macrophage activation syndrome"],
+            True,
+        ),
+        (
+            "macrophage activation syndrome",
+            "Hemophagocytic lymphohistiocytosis",
+            ["macrophage activation syndrome"],
+            False,
+        ),
+        ("sarcoidosis was suspected", "Pulmonary sarcoidosis", [], False),
+        ("a tuberculous cavity", "Pulmonary tuberculosis", [], False),
+        ("the bile grew Clostridium perfringens", "Clostridium perfringens cholecystitis", [], False),
+        ("a sign that Wilson described", "Wilson disease", [], False),
+    ],
+)
+def test_a_finding_that_shares_words_with_the_answer_is_doubtful(
+    text: str, diagnosis: str, synonyms: list[str], doubtful: bool
+) -> None:
+    leaks = find_leaks(text, diagnosis, synonyms=synonyms)
+    assert all(is_doubtful(leak, diagnosis) == doubtful for leak in leaks)
+    assert leaks or not doubtful
+
+
+def test_no_planted_leak_is_doubtful() -> None:
+    lines = (Path(__file__).parent / "data" / "leak_plants.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")][1:]
+    assert len(rows) > 300
+    for _, _, diagnosis, words in rows:
+        assert not any(is_doubtful(leak, diagnosis) for leak in find_leaks(words, diagnosis)), (diagnosis, words)
+
+
+@pytest.mark.parametrize(
+    ("case", "disease", "said"),
+    [
+        ("He had pain. CT showed no evidence of acute pancreatitis.", "Acute pancreatitis", "CT showed no evidence"),
+        ("Acute pancreatitis was suspected. CT was normal.", "Acute pancreatitis", ""),
+        ("CT showed no evidence of pancreatitis.", "Splenic infarction", ""),
+    ],
+)
+def test_a_case_excludes_a_disease_that_it_denies_by_name(case: str, disease: str, said: str) -> None:
+    assert excluded_in(case, disease).startswith(said)
+    assert bool(excluded_in(case, disease)) == bool(said)

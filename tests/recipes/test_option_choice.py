@@ -31,6 +31,7 @@ def _chosen(
     synonyms: tuple[str, ...] = (),
     candidates: tuple[str, ...] = (),
     answer_wording: str = "",
+    case: str = CASE,
 ) -> tuple[Any, list[str]]:
     """The outcome for a model that always gives these wordings, of the candidates first; and what it was asked."""
     asked: list[str] = []
@@ -45,7 +46,7 @@ def _chosen(
 
     pool = [{"text": text, "origin": "icd10cm"} for text in candidates]
     item = RecipeItem(
-        id="i", values={"diagnosis": answer, "synonyms": list(synonyms), "stem": CASE, "candidates": pool}
+        id="i", values={"diagnosis": answer, "synonyms": list(synonyms), "stem": case, "candidates": pool}
     )
     step = choose_options(
         "options", minimum=1, maximum=5, vocabularies=("icd10cm", "rare-diseases"), put=_put, shown=16, max_words=15
@@ -136,3 +137,11 @@ def test_a_shorter_answer_that_is_refused_is_told_to_reviewers(tmp_path: Path) -
     assert (len(asked), item["diagnosis"]) == (2, LACERATION)
     (flag,) = item["flags"]
     assert flag.startswith("a shorter answer was refused: The answer wording 'Abdominal trauma' can't be used")
+
+
+def test_an_option_that_the_case_excludes_is_sent_back_once_and_flagged(tmp_path: Path) -> None:
+    case = "He vomited after the operation. Histology showed no evidence of anisakiasis. The wall held gas."
+    item, asked = _chosen(tmp_path, "Emphysematous gastritis", "Anisakiasis", "Ischemic gastritis", case=case)
+    assert len(asked) == 2
+    assert "the case itself excludes it, 'Histology showed no evidence of anisakiasis.'" in asked[1]
+    assert any("the case excludes it" in flag for flag in item["flags"])

@@ -13,7 +13,7 @@ from hoofbeat.recipes.cases.case_diagnosis import with_flags
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table, marked
 from hoofbeat.recipes.cases.image_stems import FigurePlacement, image_stem
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction, redact
-from hoofbeat.recipes.cases.rewording import RewordingDoubts, lost_numbers, rewording_doubts
+from hoofbeat.recipes.cases.rewording import RewordingDoubts, corrected, lost_numbers, rewording_doubts, vaguer
 from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, with_shown
 from hoofbeat.recipes.cases.stems import joined, spans_of, stem_text, with_stem, wordings_of
 from hoofbeat.recipes.context import RecipeSettings
@@ -173,12 +173,18 @@ def test_reworded_pieces_are_part_of_the_text_and_lead_back_to_their_sentences()
 
 
 def _run(
-    tmp_path: Path, text: str, answer: str, replies: Callable[[str, ChatRequest], Any], figures: tuple[Figure, ...] = ()
+    tmp_path: Path,
+    text: str,
+    answer: str,
+    replies: Callable[[str, ChatRequest], Any],
+    figures: tuple[Figure, ...] = (),
+    synonyms: tuple[str, ...] = (),
 ) -> tuple[RecipeItem, Script]:
     document = Document(id="d", title="", text=text, figures=figures)
     case = redact(document, (0, len(text)))
     case = case.without(*(RedactedSpan(each.start, each.end, "a figure's caption") for each in figures))
-    item: Any = with_shown(RecipeItem(id="d", documents=("d",), values={"diagnosis": answer, "synonyms": []}), case)
+    values = {"diagnosis": answer, "synonyms": list(synonyms)}
+    item: Any = with_shown(RecipeItem(id="d", documents=("d",), values=values), case)
     script = Script(replies)
     steps = [
         choose_shown("first", min_words=5, min_match=0.9),
@@ -458,3 +464,100 @@ def test_sentences_are_not_split_at_a_figure() -> None:
     text = "There was gas in the axillary areas.(Fig. 2) He was stable (Fig. 1) and awake. He left."
     assert [text[a:b] for a, b in sentence_spans(text)][-1] == "He left."
     assert not any(text[a:b].startswith(("2)", "1)")) for a, b in sentence_spans(text))
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "answer", "vague"),
+    [
+        (
+            "Mitochondria under the sarcolemma and between myofibrils increase and accumulate.",
+            "Organelles under the sarcolemma and between myofibrils increase and accumulate.",
+            "Mitochondrial myopathy",
+            "'Organelles' where the report names 'Mitochondria'",
+        ),
+        (
+            "It is an infection by gas-forming bacteria such as Clostridium perfringens.",
+            "Cultures of the bile grew a gas-forming bacterium.",
+            "Emphysematous cholecystitis",
+            "'bacterium' where the report names 'Clostridium perfringens'",
+        ),
+        (
+            "Beta-haemolytic Group A Streptococcus was isolated from the blood.",
+            "Beta-haemolytic streptococci were isolated from the blood.",
+            "Necrotizing fasciitis",
+            "'Group A'",
+        ),
+        ("There was a thrombus in the portal vein.", "There was a thrombus in a vessel.", "Pylephlebitis", "'portal'"),
+        ("Anti-MuSK antibodies were found.", "A specific antibody was found.", "Myasthenia gravis", "'Anti-MuSK'"),
+        ("E. coli grew in the blood.", "Gram-negative rods grew in the blood.", "Pylephlebitis", "'E. coli'"),
+        # What the answer is named after is hidden by right, and words that are kept are not vaguer.
+        ("Cultures grew Clostridium perfringens.", "Cultures grew rods.", "Clostridium perfringens cholecystitis", ""),
+        ("Entamoeba histolytica was seen.", "An organism was seen.", "Fulminant amoebic colitis", ""),
+        ("Sputum grew Staphylococcus aureus.", "Sputum grew gram-positive cocci.", "MRSA pneumonia", ""),
+        ("E. coli grew in the blood.", "The blood grew E. coli, no other organism.", "Pylephlebitis", ""),
+        ("Group A Streptococcus grew.", "A group A Streptococcus grew.", "Necrotizing fasciitis", ""),
+    ],
+)
+def test_words_that_are_vaguer_than_the_report_are_doubted(source: str, words: str, answer: str, vague: str) -> None:
+    said = vaguer(source, words, (answer,))
+    assert vague in said
+    assert bool(said) == bool(vague)
+
+
+def test_a_finding_made_vague_is_asked_about_once_and_flagged(tmp_path: Path) -> None:
+    text = (
+        "He had been weak for two years. Mitochondria under the sarcolemma were increased, consistent with "
+        "mitochondrial myopathy. He was pale and cold."
+    )
+    new = "Organelles under the sarcolemma were increased."
+    own = "Mitochondria under the sarcolemma were increased."
+    said = iter([new, own])
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return CLEAN if name == "cut-check" else show(request, reword={"Mitochondria": next(said, own)})
+
+    item, script = _run(tmp_path / "mended", text, "Mitochondrial myopathy", replies)
+    assert "a finding keeps the report's words" in script.requests[1][1].messages[-1].content
+    assert own in item["stem"]
+    assert not item.get("flags")
+    said = iter([new, new])
+    item, _ = _run(tmp_path / "insisted", text, "Mitochondrial myopathy", replies)
+    assert new in item["stem"]
+    assert any("where the report names 'Mitochondria'" in flag for flag in item["flags"])
+
+
+def test_a_finding_that_shares_words_with_a_synonym_is_flagged_and_not_masked(tmp_path: Path) -> None:
+    text = "He had fever. The marrow showed red cells within activated macrophages. Ferritin was 9000 and rising."
+    names = ("macrophage activation syndrome",)
+
+    def replies(name: str, request: ChatRequest) -> object:
+        return CLEAN if name == "cut-check" else show(request)
+
+    item, script = _run(tmp_path, text, "Hemophagocytic lymphohistiocytosis", replies, synonyms=names)
+    assert len(script.requests) == 2, "no rule asks to mask it"
+    assert "words shared with the answer, to keep in a finding: 2 (activated macrophages)" in str(script.requests[0])
+    assert "activated macrophages" in item["stem"]
+    assert any(flag.startswith("doubtful: ") and "activated macrophages" in flag for flag in item["flags"])
+
+
+def test_an_organism_that_is_gone_from_its_sentence_is_doubted() -> None:
+    case = _case("He had fever. Blood and bile grew Klebsiella pneumoniae on the second day. He was pale.")
+    place = _place(case, "Klebsiella")
+    lost = rewording_doubts(case, place, "Blood and bile were drawn on the second day.", names=("Pylephlebitis",))
+    assert "'Klebsiella pneumoniae'" in lost.objection
+    hidden = ("Klebsiella pneumoniae liver abscess",)
+    assert not rewording_doubts(case, place, "Blood and bile grew bacteria on the second day.", names=hidden).objection
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "change"),
+    [
+        ("Hemoglobin was 90 mg/dL.", "Hemoglobin was 90 g/L.", "90 mg/dL became 90 g/L"),
+        ("Platelets were 119 000 K/dL.", "Platelets were 119 000/μL.", "119 000 K/dL became 119 000/μL"),
+        ("The count was 16×109/L.", "The count was 16 × 10^9/L.", ""),
+        ("CRP was 560 mg/l, Hb 15 g/dL.", "CRP was 560 mg/L and Hb 15 g/dl.", ""),
+    ],
+)
+def test_a_corrected_unit_is_told(source: str, words: str, change: str) -> None:
+    assert change in corrected(source, words)
+    assert bool(corrected(source, words)) == bool(change)

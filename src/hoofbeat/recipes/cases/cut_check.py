@@ -42,7 +42,7 @@ from hoofbeat.recipes.cases.shown_sentences import insisted, noted_rewordings
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.diagnosis_names import excludes, names_organism, other_organism, same_as_answer
 from hoofbeat.recipes.guards.leak_words import is_disease
-from hoofbeat.recipes.guards.leaks import Leak, find_leaks, names_in_full
+from hoofbeat.recipes.guards.leaks import KEEP_FINDINGS, Leak, find_leaks, is_doubtful, names_in_full
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.steps import RecipeStep, ask
 from hoofbeat.records import Document
@@ -93,7 +93,10 @@ def cut_check(
         named = [entry for entry, leaks in mentions if any(names_in_full(leak, str(item[answer])) for leak in leaks)]
         after, changes = _changed(before, {**value, "lost": [each for each in value["lost"] if each not in named]})
         after, reworded, objections = _with_rewordings(
-            after, value["reworded"], lambda words: _mentions(item, answer, words, before), str(item[answer])
+            after,
+            value["reworded"],
+            lambda words: _mentions(item, answer, words, before),
+            [str(item[answer]), *map(str, item.get("synonyms") or ())],
         )
         refused = [f"{each['shown']} ({each['refused']})" for each in reworded if each["refused"]]
         changes += reworded
@@ -108,7 +111,7 @@ def cut_check(
         missing = [str(each["words"]) for each in (*named, *(each for each in changes if each["end"] == 0))] + refused
         done = flagged(done, *(flag for each in reworded for flag in each["flags"]))
         done = flagged(done, f"{NOT_MADE}: {'; '.join(missing)}") if missing else done
-        return done, [*objections, *_told(mentions, changes)]
+        return done, [*objections, *_told(mentions, changes, str(item[answer]))]
 
     def second(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
         if value["usable"] != "yes":
@@ -127,15 +130,18 @@ def cut_check(
 
 
 def _told(
-    mentions: Sequence[tuple[dict[str, Any], Sequence[Leak]]], changes: Sequence[dict[str, Any]]
+    mentions: Sequence[tuple[dict[str, Any], Sequence[Leak]]], changes: Sequence[dict[str, Any]], answer: str
 ) -> list[tuple[str, str]]:
     """Reasons and what to tell the model of words to put back that name the answer, and of words that are not there."""
     objections = []
-    for entry, leaks in mentions:
-        if leaks:
+    for entry, found in mentions:
+        if leaks := [leak for leak in found if not is_doubtful(leak, answer)]:
             told = ", ".join(dict.fromkeys(repr(leak.text) for leak in leaks))
-            say = f"A word list finds the answer in words to be put back: {told} in {entry['words']!r}. Name parts "
-            say += "without it, give the sentence new words under `reworded`, or leave them out."
+            say = f"A word list finds the answer in words to be put back: {told} in {entry['words']!r}. "
+            if any(names_in_full(leak, answer) for leak in leaks):
+                say += "Name parts without it, give the sentence new words under `reworded`, or leave them out."
+            else:
+                say += KEEP_FINDINGS
             objections.append(("words to be put back name the answer", say))
     for change in changes:
         if change["end"] == 0:
@@ -222,11 +228,12 @@ def _covers(case: Redaction, start: int, end: int) -> bool:
 
 
 def _with_rewordings(
-    case: Redaction, wanted: Sequence[dict[str, Any]], mentions: Callable[[str], Sequence[Leak]], answer: str
+    case: Redaction, wanted: Sequence[dict[str, Any]], mentions: Callable[[str], Sequence[Leak]], names: Sequence[str]
 ) -> tuple[Redaction, list[dict[str, Any]], list[tuple[str, str]]]:
     """The case with the rewordings a model wants, what they changed, and what to tell it of those that rules doubt.
 
-    A rewording that it finds wrong is hidden where its new words are refused.
+    `names` are those of the answer, the one in use first. A rewording that the model finds wrong is hidden where its
+    new words are refused.
     """
     text, sentences = case.document.text, sentence_spans(case.document.text, case.start, case.end)
     changes: list[dict[str, Any]] = []
@@ -240,8 +247,8 @@ def _with_rewordings(
         was = [hole for hole in case.removed if hole.shown and hole.start < end and start < hole.end]
         if was:
             start, end = was[0].start, was[0].end
-        full = [leak.text for leak in mentions(words) if names_in_full(leak, answer)]
-        doubts = rewording_doubts(case, (start, end), words, full) if words else RewordingDoubts()
+        full = [leak.text for leak in mentions(words) if names_in_full(leak, names[0])]
+        doubts = rewording_doubts(case, (start, end), words, full, names) if words else RewordingDoubts()
         if say := doubts.told(number, words):
             objections.append(("a rewording adds to its sentence", say))
         if (wrong := doubts.refused) or not words:

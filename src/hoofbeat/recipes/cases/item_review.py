@@ -4,9 +4,10 @@ A trial with a strong model showed that items pass every check and still are not
 fact is gone, the key says more than the case can carry, the authors' reasons stand in the text, two options are right.
 So the last look is that of an editor. One call sees the whole report and the whole item, lists problems, and signs,
 edits or rejects. Edits point at sentences of the report. Rules object to an edit that brings a number without a source,
-turns a denial round, names the answer or makes an option the answer; the model is told and asked once more. What it
-insists on is taken and flagged, but not a number or a name. A new call, which does not see the earlier reviews, then
-reviews the edited item, at most `REVIEWS` times; an item that is not signed then is rejected.
+turns a denial round, is vaguer than its sources, names the answer or makes an option the answer; the model is told and
+asked once more. What it insists on is taken and flagged, but not a number or a name. A correction of the report is
+flagged as well. A new call, which does not see the earlier reviews, then reviews the edited item, at most `REVIEWS`
+times; an item that is not signed then is rejected.
 
 Use: `*item_review(editor)` where text, question and options are final, then the trials, then
 `review_after_trials(editor)` for what they doubt. `editor` reads and changes the items of a recipe. `edits_table`
@@ -20,14 +21,16 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Annotated, Any, NamedTuple, Protocol
 
+import msgspec
 from msgspec import Meta
 
 from hoofbeat.corpus.terms import content_forms
 from hoofbeat.errors import UsageError
-from hoofbeat.prompts import load_prompt
+from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.recipes.cases.residue import TABLE, residue
-from hoofbeat.recipes.cases.rewording import turns_round
+from hoofbeat.recipes.cases.rewording import corrected, turns_round, vaguer
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext, TableFile
+from hoofbeat.recipes.guards.leaks import excluded_in
 from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, report_sentences, sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.review_tasks import NOT_TRIED
@@ -165,7 +168,7 @@ def with_edits(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
 def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: bool) -> RecipeStep:
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         shown = _item_lines(item, editor.show(item))
-        return {"report": _report(item, context, shown)[1], "asks": editor.asks, **shown}
+        return {"report": _report(item, context, editor.asks, shown)[1], "asks": editor.asks, **shown}
 
     def schema(item: RecipeItem) -> Schema:
         contract: Any = load_prompt(PROMPT).schema
@@ -185,7 +188,7 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
         """None where the window does not even hold the item: it goes on, flagged."""
         shown = _item_lines(item, editor.show(item))
         try:
-            context.room(load_prompt(PROMPT), beside=_size(shown))
+            context.room(_as_asked(editor.asks, shown), beside=_size(shown))
         except UsageError:
             return ()
         return (None,)
@@ -196,7 +199,7 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
         if replies[0].failure is not None:
             return replies[0].failure
         value = replies[0].value or {}
-        spans, _ = _report(item, context, _item_lines(item, editor.show(item)))
+        spans, _ = _report(item, context, editor.asks, _item_lines(item, editor.show(item)))
         review = _Review(item, value, editor, context, spans, name)
         review.read()
         return ask_again(review.objections, review.outcome(last=last, after_trials=after_trials))
@@ -254,6 +257,9 @@ def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
     others = [len(each.split()) for each in exam.options if each != exam.answer]
     if others and len(exam.answer.split()) > max(others):
         told.append(f"a rule: the key is the longest option ({len(exam.answer.split())} words, others {max(others)})")
+    first = str(item.get("answer_in_report") or exam.answer)
+    if exam.options and first != exam.answer:
+        told.append(f"a rule: the report's diagnosis is {first!r}; the question must ask for what the key is")
     if not exam.options and (found := _PRONOUN.search(f"{exam.question} {exam.answer}")):
         told.append(f'a rule: question or key says {found[0]!r}; say "the patient" instead')
     told += [f"a rule: {each}" for a, b in sentence_spans(exam.case) for each in residue(exam.case[a:b], _SEEN)]
@@ -263,7 +269,14 @@ def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
     return "\n".join(f"- {each}" for each in told)
 
 
-def _report(item: RecipeItem, context: RecipeContext, beside: Mapping[str, str]) -> tuple[list[Span], str]:
+def _as_asked(asks: str, shown: Mapping[str, str]) -> Prompt:
+    """The prompt with what it says of this kind of item alone: the rest takes no room."""
+    prompt = load_prompt(PROMPT)
+    system, _ = prompt.fill({**dict.fromkeys(prompt.variables, ""), "asks": asks, "options": shown["options"]})
+    return msgspec.structs.replace(prompt, system=system)
+
+
+def _report(item: RecipeItem, context: RecipeContext, asks: str, beside: Mapping[str, str]) -> tuple[list[Span], str]:
     """The sentences of the report and the numbered lines that show them, under their headings, legends last."""
     sentences = report_sentences(context.document(item.documents[0]))
     lines, under = [], ""
@@ -275,7 +288,7 @@ def _report(item: RecipeItem, context: RecipeContext, beside: Mapping[str, str])
         lines.append(f"{number}. {_line(each.span.quote)}")
     spans = [each.span for each in sentences]
     whole = "\n".join(lines)
-    shown = context.fit(whole, load_prompt(PROMPT), beside=_size(beside))
+    shown = context.fit(whole, _as_asked(asks, beside), beside=_size(beside))
     if shown == whole:
         return spans, shown
     shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
@@ -424,6 +437,12 @@ class _Review:
         if _turned_round(told, words):
             say = f"{where} denies what its sources say, or says what they deny."
             self._object("an edit turns a denial round", say, flag=say)
+        quoted = "\n".join(span.quote for span in sources)
+        if self._editor.asks == "diagnosis" and (why := vaguer(quoted, words, (self._editor.show(self._item).answer,))):
+            say = f"{where} is vaguer than its sources: {why}."
+            self._object("an edit makes a finding vague", say, flag=say)
+        if change := corrected("\n".join((quoted, before)), words) or _said_correction(edit):
+            self._flags.append(f"{words!r}: {change}")
         return sources, self._leaks(words, where)
 
     def _leaks(self, words: str, where: str) -> str:
@@ -431,10 +450,13 @@ class _Review:
         if leak is None:
             return ""
         said, sure = leak
-        say = f"{where} has words that name the answer, says a word list: {said!r}."
         if not sure:  # no call for this: whoever reviews the edited item next is told
-            self._flags.append(say)
+            self._flags.append(
+                f"{where} shares words with a name of the answer, says a word list: {said!r}; they stay if they are a "
+                "finding."
+            )
             return ""
+        say = f"{where} has words that name the answer, says a word list: {said!r}."
         self._object("an edit names the answer", say)
         return f"it names the answer: {said}"
 
@@ -488,6 +510,9 @@ class _Review:
             )
             if why:
                 self._object("a new option can't be used", f"The new option {new!r} can't be used: {why}.")
+            elif self._editor.asks == "diagnosis" and (said := excluded_in(exam.case, new)):
+                say = f"The new option {new!r}: the case itself excludes it, {said!r}."
+                self._object("a new option is excluded by the case", say, flag=say)
             self._record("option", old, new, [], _why(self._value, "option"), why)
             if not why:
                 options = [new if each == old else each for each in options]
@@ -585,6 +610,12 @@ def _why(value: Mapping[str, Any], part: str) -> str:
     }[part]
     found = [each["problem"] for each in value["problems"] if each["kind"] in wanted]
     return "; ".join(found) or str(value["reason"])
+
+
+def _said_correction(edit: Mapping[str, Any]) -> str:
+    """What an edit corrects in the report, as its reason says; nothing if it says none."""
+    why = _line(edit["why"])
+    return f"it corrects the report, says its editor: {why}" if why.casefold().startswith("correct") else ""
 
 
 def _because(whys: Sequence[str]) -> str:

@@ -2,12 +2,13 @@
 
 The model sees the case, the right answer and numbered candidates, and gives the best in a clinician's words, in the
 style of the right answer, or other options. Rules object to an option that means the right answer or another
-option, and to coding words. Where too few are left, or a rule objects, the model is told and asked once more, with
-further candidates. An option that shares only a wider name with the right answer stays, flagged, if the model insists;
-one that means the right answer or another option does not. A wording that may be another disease than its candidate,
-and an option that no vocabulary knows, are flagged for reviewers and never sent back: no vocabulary has names as
-detailed as "Splenic rupture caused by cardiopulmonary resuscitation". An overloaded right answer may be given a shorter
-wording. Every change of wording and everything that was left out is recorded.
+option, to one that the case itself excludes, and to coding words. Where too few are left, or a rule objects, the model
+is told and asked once more, with further candidates. An option that shares only a wider name with the right answer or
+that the case excludes stays, flagged, if the model insists; one that means the right answer or another option does not.
+A wording that may be another disease than its candidate, and an option that no vocabulary knows, are flagged for
+reviewers and never sent back: no vocabulary has names as detailed as "Splenic rupture caused by cardiopulmonary
+resuscitation". An overloaded right answer may be given a shorter wording. Every change of wording and everything that
+was left out is recorded.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.diagnosis_names import names_organism, only_by_wider_name, same_as_answer
 from hoofbeat.recipes.guards.leak_patterns import main_part, words_of
 from hoofbeat.recipes.guards.leak_words import worth
+from hoofbeat.recipes.guards.leaks import excluded_in
 from hoofbeat.recipes.guards.text_checks import sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask
@@ -207,6 +209,12 @@ class _Choice:
         if only_by_wider_name(text, self._answer, self._synonyms, self._vocabularies):
             self._flags.append(f"the option {text!r}: {_WIDER}")
             self.objections.append(f"The option {text!r}: {_WIDER}. Keep it only if it is clearly another disease.")
+        if said := excluded_in(self._source, text):
+            self._flags.append(f"the option {text!r}: the case excludes it, {said!r}")
+            self.objections.append(
+                f"The option {text!r}: the case itself excludes it, {said!r}. Name a disease that a clinician would "
+                "still weigh after the facts shown."
+            )
         if text != candidate.text:
             self._reworded.append({"from": candidate.text, "to": text, "code": candidate.code})
         self.chosen.append(Candidate(text=text, origin=candidate.origin, code=code or self._code(text)))

@@ -6,8 +6,10 @@ object"), and in the place of an organism's name what the name implies ("gram-po
 MRSA). Rules look at facts only, not at the choice of words: on real reports a strong model's wording was right nearly
 always where a word list objected. A number that the report lacks and the answer's full name are refused. The model is
 asked once more about a number from another place, a denial turned round, and a disease, organism, drug, test or class
-of organisms that the report lacks; if it insists, its words are shown, flagged. Much text beyond the sentence's is
-flagged only. The words are data (`rewording.toml`).
+of organisms that the report lacks, and about words that are vaguer than the report's in an organism, a structure or a
+test result ("organelles" for mitochondria): a finding keeps its words, and only the answer's names are hidden. If it
+insists, its words are shown, flagged. Much text beyond the sentence's and a corrected unit are flagged only. The words
+are data (`rewording.toml`).
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ _MIN_SHARED = 0.6  # of the words that are not neutral
 _MAX_LONGER = 1.3
 _FEW = 3  # words that a short sentence may gain
 _SHOWN = 160
+_GROUP = re.compile(r"\bgroup [A-G]\b(?= (?:[\w-]+ )?streptococc)", re.IGNORECASE)
+_ORGANISM = re.compile(r"\b[A-Z]\.\s?[a-z]{4,}|\b[A-Z][a-z]{3,}(?: [a-z]{4,})?|[^\W\d_]{3,}")
+_SHORTEST_STEM = 4
 _SAME_STEM = 5  # letters: "esophagus" and "esophageal", "lacerated" and "laceration"
 
 
@@ -70,6 +75,12 @@ class _Lists(Struct, frozen=True):
     gram_stain: re.Pattern[str]
     marks: re.Pattern[str]
     implied: tuple[tuple[re.Pattern[str], frozenset[str]], ...]
+    vague_organism: frozenset[str]
+    vague_structure: frozenset[str]
+    vague_result: frozenset[str]
+    structures: frozenset[str]
+    results: re.Pattern[str]
+    value: re.Pattern[str]
 
 
 @cache
@@ -86,6 +97,12 @@ def _lists() -> _Lists:
         gram_stain=re.compile(data["gram_stain"]),
         marks=re.compile(data["marks"]),
         implied=tuple((re.compile(each["by"]), frozenset(content_forms(each["words"]))) for each in data["implied"]),
+        vague_organism=frozenset(content_forms(data["vague_organism"])),
+        vague_structure=frozenset(content_forms(data["vague_structure"])),
+        vague_result=frozenset(content_forms(data["vague_result"])),
+        structures=frozenset(content_forms(data["structures"])),
+        results=re.compile(data["results"]),
+        value=re.compile(data["value"]),
     )
 
 
@@ -106,9 +123,12 @@ def _denies(text: str) -> bool:
 
 
 def rewording_doubts(
-    case: Redaction, place: tuple[int, int], words: str, full_names: Sequence[str] = ()
+    case: Redaction, place: tuple[int, int], words: str, full_names: Sequence[str] = (), names: Sequence[str] = ()
 ) -> RewordingDoubts:
-    """What rules have against these words in the place of a sentence; `full_names` of the answer are those in them."""
+    """What rules have against these words in the place of a sentence.
+
+    `full_names` of the answer are those in the words, `names` all that it has: what these say may be hidden.
+    """
     report = f"{case.document.title}\n\n{case.document.text}"
     if full_names:
         return RewordingDoubts(refused=f"it names the answer, {full_names[0]!r}")
@@ -116,7 +136,8 @@ def rewording_doubts(
         return RewordingDoubts(refused=f"the number {added[0]} is not in the report")
     source, near = case.document.text[slice(*place)], _neighbourhood(case, place)
     return RewordingDoubts(
-        objection=_wrong_fact(report, source, near, words), remark=_beyond(report, source, near, words)
+        objection=_wrong_fact(report, source, near, words) or (_less_said(source, words, names) if names else ""),
+        remark=corrected(source, words) or _beyond(report, source, near, words),
     )
 
 
@@ -163,6 +184,88 @@ def _named(words: str) -> dict[str, str]:
     written = {form: words[a:b] for form, a, b in zip(*tokens(words), strict=True)}
     plain = _lists().neutral | _lists().denying
     return {form: written[form] for form in content_forms(words) if form not in plain}
+
+
+def vaguer(source: str, words: str, names: Sequence[str]) -> str:
+    """What a text names that its source says in plain words, such as "organelles" for mitochondria; nothing if none.
+
+    What an answer with these `names` hides by right is left out: the organism that it names. A structure or a result
+    that shares a word with the answer is a finding.
+    """
+    lists, said, known = _lists(), content_forms(words), set(content_forms(source))
+    vague = {form: words[a:b] for form, a, b in zip(*tokens(words), strict=True)}
+    for blurred, specific in (
+        (lists.vague_organism, _organisms_in(source, names)),
+        (lists.vague_structure - known, [source[a:b] for f, a, b in zip(*tokens(source), strict=True) if _is_part(f)]),
+        (lists.vague_result, [each for each in lists.results.findall(source) if not _is_held(each, " ".join(names))]),
+    ):
+        for form in blurred.intersection(said):
+            for name in specific:
+                if not _is_held(name, words) and not _last_word_in(name, said):
+                    return (
+                        f"it says {vague.get(form, form)!r} where the report names {name!r}; a finding keeps the "
+                        "report's words, even if it shares one with the answer, unless they are a name of the answer"
+                    )
+    return ""
+
+
+def _less_said(source: str, words: str, names: Sequence[str]) -> str:
+    """What a rewording lost of its sentence: a name that became vaguer, or an organism that is gone."""
+    if is_table(source):
+        return ""
+    gone = [
+        each
+        for each in _organisms_in(source, names)
+        if implied_words(each) - implied_words(words) and not _is_held(each, words)
+    ]
+    lost = f"it lacks {gone[0]!r} of its sentence; only the answer's names are hidden" if gone else ""
+    return vaguer(source, words, names) or lost
+
+
+def _is_part(form: str) -> bool:
+    return form in _lists().structures
+
+
+def _last_word_in(name: str, forms: Sequence[str]) -> bool:
+    """Whether the last word of a name, such as the species, is among others; a single letter ("group A") is no word."""
+    last = (content_forms(name) or [""])[-1]
+    return len(last) > 1 and among(last, set(forms))
+
+
+def _is_held(name: str, text: str) -> bool:
+    return name.casefold() in text.casefold()
+
+
+def _organisms_in(source: str, names: Sequence[str]) -> list[str]:
+    """The organisms that a text names, but for those that an answer with these names is an infection with."""
+    told = " ".join(names)
+    stems = [form[: max(_SHORTEST_STEM, len(form) - 4)] for form in content_forms(told) if len(form) > _SHORTEST_STEM]
+    pairs = [each if names_organism(each) else each.split()[0] for each in _ORGANISM.findall(source)]
+    found = [
+        each
+        for each in pairs
+        if names_organism(each)
+        and not any(stem in form for stem in stems for form in content_forms(each))
+        and implied_words(each).isdisjoint(implied_words(told))
+    ]
+    return [*found, *(_GROUP.findall(source) if found else ())]
+
+
+def corrected(source: str, words: str) -> str:
+    """A value whose unit a text has changed, as "90 mg/dL became 90 g/L"; nothing if there is none."""
+    before: dict[str, dict[str, str]] = {}
+    for match in _lists().value.finditer(source):
+        before.setdefault(_plain(match[1]), {})[_plain(match[2])] = " ".join(match[0].split())
+    for match in _lists().value.finditer(words):
+        units = before.get(_plain(match[1]), {})
+        if units and _plain(match[2]) not in units:
+            return f"it corrects a unit of the report: {next(iter(units.values()))} became {' '.join(match[0].split())}"
+    return ""
+
+
+def _plain(text: str) -> str:
+    """A number or a unit as it is compared: "10^9 / L" is 109/l."""
+    return re.sub(r"[\s^,]", "", text).casefold().replace("µ", "u").replace("μ", "u")
 
 
 def turns_round(sources: Sequence[str], words: str) -> bool:

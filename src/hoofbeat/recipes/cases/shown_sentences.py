@@ -4,11 +4,11 @@ The model sees the case sentence by sentence, with the answer, and gives the las
 hide, words to cut out of a sentence, and sentences to reword: those that hold a finding together with the answer's
 name, and those that would read badly. Captions of figures are among the sentences and are shown only if reworded.
 Everything hidden, trimmed or reworded is listed with its place and the reason. Rules object to a rewording with facts
-that the report lacks (`rewording`), to what still names the answer, to a case that ends in a stub, to fragments and to
-too little text; the model is told and asked once more. A rewording with a number that the report lacks or with the
-answer's full name is refused: its sentence is hidden, with the reason. If the answer's full name is left, the rules
-take it out, and that is listed as well. Whatever else the model insists on stays, flagged. The words are data
-(`stubs.toml`).
+that the report lacks or that is vaguer than the report (`rewording`), to what still names the answer, to a case that
+ends in a stub, to fragments and to too little text; the model is told and asked once more. A word that a finding only
+shares with the answer is flagged, not objected to. A rewording with a number that the report lacks or with the answer's
+full name is refused: its sentence is hidden, with the reason. If the answer's full name is left, the rules take it out,
+and that is listed as well. Whatever else the model insists on stays, flagged. The words are data (`stubs.toml`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from hoofbeat.recipes.cases.stems import (
     wordings_of,
 )
 from hoofbeat.recipes.context import CUT_MARK, RecipeContext
-from hoofbeat.recipes.guards.leaks import Leak, names_in_full
+from hoofbeat.recipes.guards.leaks import KEEP_FINDINGS, Leak, is_doubtful, names_in_full
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
@@ -51,6 +51,7 @@ from hoofbeat.retrieval.index.chunking import sentence_spans
 
 PROMPT = "case-shown"
 GIVEN_AWAY = "the stem gives the answer away"
+SHARED = "doubtful: the stem shares words with a name of the answer, which stay if they are a finding"
 
 _BETWEEN = "neither patient information nor test results"
 _AFTER, _WINDOW, _STUB = "after the last sentence that is shown", "beyond the model's window", "a stub at the end"
@@ -63,6 +64,7 @@ _WHY = {
 _BY_RULE = "names the diagnosis (rule)"
 _BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
 _CAPTION, _LOST, _ADDS = "[caption] ", "a rewording loses a number", "a rewording adds to its sentence"
+_SHARED = "words shared with the answer, to keep in a finding"
 _RESIDUE = "residue of the printed report is shown"
 _NUMBER = re.compile(r"\d+")
 _MIN_LEFT = 4
@@ -150,10 +152,14 @@ def choose_shown(
         def leaks_in(text: str) -> list[Leak]:
             return [leak for leak in named.leaks(text) if negated or leak.kind != "negated"]
 
-        chosen = _Choice(shown(item, context), sentences, value, item["diagnosis"], min_match, leaks_in)
-        leaks = leaks_in(chosen.case.text)
+        chosen = _Choice(shown(item, context), sentences, value, named, min_match, leaks_in)
+        leaks = [leak for leak in leaks_in(chosen.case.text) if not is_doubtful(leak, item["diagnosis"])]
         left = _residue(chosen.case, _seen(chosen.case, context, images=images))
-        objections = [*chosen.objections, *_objections(chosen.case, leaks, min_words), *_told_residue(left)]
+        objections = [
+            *chosen.objections,
+            *_objections(chosen.case, leaks, item["diagnosis"], min_words),
+            *_told_residue(left),
+        ]
         if not objections:
             return _first(flagged(with_shown(item, chosen.case), *chosen.flags), name)
         otherwise = _by_rule(item, chosen.case, named, leaks, min_words, negated=negated)
@@ -207,11 +213,14 @@ def _notes(
     seen: Collection[str],
 ) -> str:
     """What word lists find in the sentences: the answer, treatment, outcome, and residue but for captions."""
-    found: dict[str, list[str]] = {"the answer": [], "treatment": [], "outcome": [], "residue": []}
+    found: dict[str, list[str]] = {"the answer": [], _SHARED: [], "treatment": [], "outcome": [], "residue": []}
     for number, (start, end) in enumerate(places, 1):
         sentence = document.text[start:end]
-        if leaks := named.leaks(sentence):
-            found["the answer"].append(f"{number} ({', '.join(dict.fromkeys(leak.text for leak in leaks))})")
+        leaks = named.leaks(sentence)
+        doubtful = [leak for leak in leaks if is_doubtful(leak, named.diagnosis)]
+        for what, those in (("the answer", [leak for leak in leaks if leak not in doubtful]), (_SHARED, doubtful)):
+            if those:
+                found[what].append(f"{number} ({', '.join(dict.fromkeys(leak.text for leak in those))})")
         if tells_treatment(sentence):
             found["treatment"].append(str(number))
         if tells_outcome(sentence):
@@ -283,13 +292,14 @@ class _Choice:
         case: Redaction,
         places: Sequence[tuple[int, int]],
         value: dict[str, Any],
-        diagnosis: str,
+        named: NamedDiagnosis,
         min_match: float,
         leaks_in: Callable[[str], Sequence[Leak]],
     ) -> None:
         self.objections: list[tuple[str, str]] = []
         self.flags: list[str] = []
-        self._diagnosis = diagnosis
+        self._diagnosis = named.diagnosis
+        self._names = [named.diagnosis, *named.synonyms]
         self._leaks_in = leaks_in
         self._places = places
         last = min(int(value["last"]), len(places))
@@ -344,7 +354,7 @@ class _Choice:
         if not words:
             return RewordingDoubts(refused="it has no words; hide the sentence instead")
         full = [leak.text for leak in self._leaks_in(words) if names_in_full(leak, self._diagnosis)]
-        doubts = rewording_doubts(case, place, words, full)
+        doubts = rewording_doubts(case, place, words, full, self._names)
         if _is_fragment(words) and not doubts.refused:
             return RewordingDoubts(objection=doubts.objection or "it is not a whole sentence", remark=doubts.remark)
         return doubts
@@ -387,12 +397,14 @@ def _is_fragment(left: str) -> bool:
     return len(bare.split()) < _MIN_LEFT or bool(_rules().dangling.search(bare))
 
 
-def _objections(case: Redaction, leaks: Sequence[Leak], min_words: int) -> list[tuple[str, str]]:
+def _objections(case: Redaction, leaks: Sequence[Leak], diagnosis: str, min_words: int) -> list[tuple[str, str]]:
     """What rules have against a case that is shown so: reasons, and what to tell the model."""
     found: list[tuple[str, str]] = []
     if leaks:
         told = "; ".join(dict.fromkeys(f"{leak.text!r} ({leak.kind} of {leak.form})" for leak in leaks))
-        say = f"A word list still finds the answer in what is shown: {told}. Hide these sentences or cut these words."
+        full = any(names_in_full(leak, diagnosis) for leak in leaks)
+        do = "Hide these sentences or cut these words." if full else KEEP_FINDINGS
+        say = f"A word list still finds the answer in what is shown: {told}. {do}"
         found.append((GIVEN_AWAY, say))
     words = len(case.text.split())
     if words < min_words:
@@ -429,7 +441,7 @@ def _by_rule(
         return [
             (leak.start, leak.end)
             for leak in named.leaks(text)
-            if leak.text not in kept and (negated or leak.kind != "negated")
+            if not is_doubtful(leak, named.diagnosis) and leak.text not in kept and (negated or leak.kind != "negated")
         ]
 
     case = drop_empty_headings(remove_mentions(case, mentions, _BY_RULE))
@@ -452,7 +464,7 @@ def _by_rule(
 def insisted(item: RecipeItem, words: Sequence[str]) -> RecipeItem:
     """The item with words that a rule takes for the answer and the model keeps: allowed, and flagged."""
     allowed = list(dict.fromkeys((*item.get("allowed", ()), *words)))
-    return flagged(item.put(allowed=allowed), f"{GIVEN_AWAY}, says a word list: {', '.join(words)}")
+    return flagged(item.put(allowed=allowed), f"{SHARED}, says a word list: {', '.join(words)}")
 
 
 def _first(item: RecipeItem, step: str) -> RecipeItem:

@@ -20,7 +20,7 @@ from hoofbeat.corpus.terms import find_abbreviations, phrase_key, term_form
 from hoofbeat.corpus.vocabulary import Vocabulary, vocabulary_names
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.guards.diagnosis_names import begins_with_genus
+from hoofbeat.recipes.guards.diagnosis_names import begins_with_genus, names_organism
 from hoofbeat.recipes.guards.leak_patterns import (
     LeakPattern,
     LeakPatterns,
@@ -29,10 +29,11 @@ from hoofbeat.recipes.guards.leak_patterns import (
     signs_of,
     words_of,
 )
-from hoofbeat.recipes.guards.leak_words import NormalisedText, lists
+from hoofbeat.recipes.guards.leak_words import NormalisedText, forms_of, is_disease, lists
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.records import Document, Span
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 _SHORT = re.compile(r"(?<![\w-])[A-Z][A-Za-z0-9]{1,7}(?:-[A-Z0-9]{1,4})?(?=(?:s|'s|’s)?(?![\w]))")
 _CODE = re.compile(r"\b[A-TV-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\b|\b(?:OMIM|ORPHA|MIM)[\s:#]*\d{2,6}\b")
@@ -102,6 +103,43 @@ def names_in_full(leak: Leak, diagnosis: str) -> bool:
     said = leak.form if leak.kind in {"abbreviation", "misspelling", "code"} else leak.text
     forms, wanted = set(NormalisedText(said).forms), words_of(main)
     return bool(wanted) and all(forms & each for each in wanted)
+
+
+_PARTS = frozenset(["order", "inflection", "synonym", "term"])
+
+
+def is_doubtful(leak: Leak, diagnosis: str) -> bool:
+    """Whether a mention is likely a finding that only shares words with the answer: it is flagged and never masked.
+
+    "Activated macrophages" for macrophage activation syndrome: a part of a name in another inflection, or one word of
+    it, that says no disease. Words of a disease ("tuberculous"), short forms, persons' names and organisms are never
+    doubtful.
+    """
+    if leak.kind not in _PARTS or names_in_full(leak, diagnosis):
+        return False
+    said, own = set(NormalisedText(leak.text).forms), set(NormalisedText(leak.form).forms)
+    meant = {form for form in own if not said.isdisjoint(forms_of(form) | {form})}
+    if any(is_disease(form) or names_organism(form) for form in said | meant):
+        return False
+    return len(said) == 1 or not said <= own
+
+
+def excluded_in(text: str, disease: str) -> str:
+    """The sentence of a text that denies a disease by its full name ("no evidence of pancreatitis"); none if it can be.
+
+    A disease that the text also names without denying it is not excluded.
+    """
+    leaks = [leak for leak in find_leaks(text, disease) if names_in_full(leak, disease)]
+    if not leaks or any(leak.kind != "negated" for leak in leaks):
+        return ""
+    return next((text[a:b].strip() for a, b in sentence_spans(text) if a <= leaks[0].start < b), leaks[0].text)
+
+
+KEEP_FINDINGS = (
+    "Cut or reword them if they name the answer or say that it was confirmed. If they are a finding as the laboratory, "
+    "the pathologist or the radiologist reports it, leave them as they are: give the same answer again."
+)
+"""What a model is told about words that are not the answer's full name."""
 
 
 def leak_check(
