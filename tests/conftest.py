@@ -1,7 +1,8 @@
 """Tests keep indexes and vectors in a folder of the run, never in the cache of whoever runs them.
 
-Workers that run tests side by side multiply matrices on one thread each: more threads than cores wait for each other by
-spinning, which took a dozen times as long. It has to be said before numpy is imported; whoever has set it knows better.
+Workers that run tests side by side multiply matrices, and run the embedded model, on one thread each: more threads than
+cores wait for each other by spinning, which took a dozen times as long. It has to be said before numpy is imported;
+whoever has set it knows better.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ settings.load_profile("shared")
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("HOOFBEAT_THREADS", "1")
 
 
 @pytest.fixture(autouse=True, scope="session")

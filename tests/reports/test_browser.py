@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pytest
+from playwright.sync_api import Browser, expect
 
 from hoofbeat import teaching
 from hoofbeat.findings.outcomes import Outcome
@@ -26,32 +26,17 @@ from tests.reports.answer_runs import chosen, questions, run_of
 from tests.reports.audits import made_audit, teaching_audit
 from tests.reports.examples import HOSTILE
 from tests.reports.test_page import page_of
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+from tests.web.support import browsing, needs_browser
 
 Scheme = Literal["light", "dark"]
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = [
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not installed here")
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with browsing() as launched:
         yield launched
-        launched.close()
 
 
 class Opened:
@@ -117,10 +102,10 @@ def test_filter_and_anchors(browser: Browser, report: Artefact) -> None:
     entries = viewer.locator(".list > details")
     assert entries.count() == 20
     viewer.locator("input").fill("caplacizumab")  # what is typed is looked for a moment later
-    sync_api.expect(viewer.locator("output")).to_have_text("1 of 20 shown")
-    sync_api.expect(viewer.locator(".list > details:not([hidden])")).to_have_count(1)
+    expect(viewer.locator("output")).to_have_text("1 of 20 shown")
+    expect(viewer.locator(".list > details:not([hidden])")).to_have_count(1)
     viewer.locator("input").fill("")
-    sync_api.expect(viewer.locator("output")).to_have_text("20 of 20 shown")
+    expect(viewer.locator("output")).to_have_text("20 of 20 shown")
     viewer.locator("select[data-filter=state]").select_option("right")
     viewer.locator("select[data-filter=system]").select_option("oracle")
     assert 0 < viewer.locator(".list > details:not([hidden])").count() < 20
@@ -165,7 +150,7 @@ def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shown(opened: Opened) -> str:
     told = opened.page.locator("output")
-    sync_api.expect(told).to_have_text(re.compile("shown$"))
+    expect(told).to_have_text(re.compile("shown$"))
     return told.inner_text()
 
 
@@ -201,10 +186,10 @@ def test_everything_in_a_long_list_is_searched(browser: Browser, long_page: Path
     opened = Opened(browser, long_page)
     shown(opened)
     opened.page.locator("input").fill("zebra2222two")
-    sync_api.expect(opened.page.locator("output")).to_have_text("1 of 2,310 shown")
+    expect(opened.page.locator("output")).to_have_text("1 of 2,310 shown")
     assert opened.page.locator(".list > details .id").inner_text() == "q02222"
     opened.page.locator("input").fill("no such word")
-    sync_api.expect(opened.page.locator("output")).to_have_text("0 of 2,310 shown")
+    expect(opened.page.locator("output")).to_have_text("0 of 2,310 shown")
     opened.context.close()
 
 
@@ -262,7 +247,7 @@ def test_flipped_questions_are_filtered_by_pair_and_change(browser: Browser, tmp
     assert shown(opened) == "1 of 5 shown"
     entry = opened.page.locator(".list > details:not([hidden])")
     entry.locator("summary").first.click()
-    sync_api.expect(entry.locator(".answer")).to_have_count(2)
+    expect(entry.locator(".answer")).to_have_count(2)
     assert [tag.inner_text() for tag in entry.locator(".answer .tag").all()] == ["chosen", "gold", "chosen", "gold"]
     assert not opened.overflows()
     assert opened.said == []
@@ -283,19 +268,19 @@ def test_pairs_are_filtered_by_severity_and_source(browser: Browser, audit_page:
     opened = Opened(browser, audit_page, width=width)
     viewer = opened.page.locator("#audit-1-pairs")
     told = viewer.locator("output")
-    sync_api.expect(told).to_have_text("320 of 320 shown")
+    expect(told).to_have_text("320 of 320 shown")
     viewer.locator("select[data-name=severity]").select_option("high")
     high = sum(count for (level, _, _), count in known.items() if level == "high")
-    sync_api.expect(told).to_have_text(f"{high} of 320 shown")
+    expect(told).to_have_text(f"{high} of 320 shown")
     one, other = next((a, b) for (level, a, b), count in sorted(known.items()) if level == "high" and count > 1)
     viewer.locator("select[data-name=source]").select_option(one)
     viewer.locator("select[data-name='and source']").select_option(other)
-    sync_api.expect(told).to_have_text(f"{known['high', one, other]} of 320 shown")
+    expect(told).to_have_text(f"{known['high', one, other]} of 320 shown")
     viewer.locator("[data-clear]").click()
-    sync_api.expect(told).to_have_text("320 of 320 shown")
+    expect(told).to_have_text("320 of 320 shown")
     assert not viewer.locator("[data-clear]").is_visible()
     opened.page.locator("#audit-1-matrix ~ figure .draw:visible a").first.click()
-    sync_api.expect(told).not_to_have_text("320 of 320 shown")
+    expect(told).not_to_have_text("320 of 320 shown")
     assert viewer.locator("select[data-name='and source']").input_value() != ""
     assert not opened.overflows()
     assert opened.said == []
@@ -324,7 +309,7 @@ def test_a_cell_of_a_grid_opens_both_answers_and_passages(
     assert cell.evaluate("(node) => node === document.activeElement")
     opened.page.keyboard.press("ArrowRight")
     opened.page.keyboard.press("Enter")
-    sync_api.expect(panel.locator(".names")).to_contain_text("hb-alder-kidney and hb-cairn-kidney")
+    expect(panel.locator(".names")).to_contain_text("hb-alder-kidney and hb-cairn-kidney")
     assert entry.locator(".grid .cell[tabindex='0']").count() == 1
     assert not opened.overflows()
     assert opened.said == []
@@ -337,7 +322,7 @@ def test_many_sources_are_drawn_on_demand_and_unkept_pairs_say_so(browser: Brows
     write_html(Report(title="Large", notice="n", version="1", blocks=part.all_blocks()), path)
     opened = Opened(browser, path, width=390)
     page = opened.page
-    sync_api.expect(page.locator("#audit-1-pairs output")).to_have_text("20 of 20 shown")
+    expect(page.locator("#audit-1-pairs output")).to_have_text("20 of 20 shown")
     assert page.locator(".grid").count() == 0
     entry = page.locator("#audit-1-viewer .list > details").filter(has=page.get_by_text("Divergent")).first
     entry.locator("summary").first.click()
@@ -345,7 +330,7 @@ def test_many_sources_are_drawn_on_demand_and_unkept_pairs_say_so(browser: Brows
     count = entry.locator(".grid tr").count() - 1
     assert entry.locator(".grid .cell").count() == count * (count - 1)
     entry.locator(".grid span.cell").first.click()
-    sync_api.expect(entry.locator(".panel")).to_contain_text("not kept in this page")
+    expect(entry.locator(".panel")).to_contain_text("not kept in this page")
     assert entry.locator(".panel .side").count() == 2
     assert not opened.overflows()
     assert opened.said == []

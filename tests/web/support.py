@@ -11,19 +11,41 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from fastapi import FastAPI
 from msgspec import Struct, convert
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-__all__ = ["CHROMIUM", "DESKTOP", "TABLET", "Box", "boxes", "browsing", "fits", "needs_browser", "serving", "tab"]
+__all__ = [
+    "CHROMIUM",
+    "DESKTOP",
+    "TABLET",
+    "Box",
+    "boxes",
+    "browsing",
+    "fits",
+    "needs_browser",
+    "serious_faults",
+    "serving",
+    "tab",
+]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# The browser keeps pages of its own ready for its address bar, in each window, which took more time than the pages of
+# the tests. Only the last list of features counts: Playwright's, as far as it matters here, is repeated.
+_PAGES_OF_THE_BROWSER = "WebUIOmniboxPopup,WebUIOmniboxFullPopup,WebUIOmniboxAimPopup,PreloadTopChromeWebUI"
+_OFF_IN_PLAYWRIGHT = (
+    "AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,"
+    "LensOverlay,MediaRouter,PaintHolding,ThirdPartyStoragePartitioning,AvoidCorsURLLoaderRestartOnRedirect,"
+    "OptimizationHints,NetworkTimeServiceQuerying,AimEnabled,PreconnectToSearch"
+)
 QUIET = [
     "--no-sandbox",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
     "--no-pings",
+    f"--disable-features={_OFF_IN_PLAYWRIGHT},{_PAGES_OF_THE_BROWSER}",
 ]
 expect.set_options(timeout=30_000)  # a busy machine may need longer than the usual five seconds
 DESKTOP = (1280, 900)
@@ -90,6 +112,16 @@ def fits(page: Page) -> bool:
     page.wait_for_load_state()  # until then there may be no style
     wide: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return wide <= 0
+
+
+def serious_faults(page: Page) -> list[str]:
+    """What axe-core calls a serious or critical fault of accessibility. Telling what is right took it as long again."""
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
 
 
 class Box(Struct, frozen=True):

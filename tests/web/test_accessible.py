@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser
 
 from tests.web.review_site import join
-from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, tab
+from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serious_faults, tab
 from tests.web.whole import Whole, whole_site
 
 pytestmark = needs_browser
@@ -70,9 +69,5 @@ def check(site: Whole, browser: Browser, token: str, pages: list[str], size: tup
             assert answer.status == 200, f"{answer.status} at {path}"
             if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
                 found.append(f"{path}: wider than the screen")
-            found += [
-                f"{path}: {each['id']}: {each['nodes'][0]['html'][:200]}"
-                for each in Axe().run(page).response["violations"]
-                if each["impact"] in ("serious", "critical")
-            ]
+            found += [f"{path}: {each}" for each in serious_faults(page)]
     assert not found, "\n".join(found)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, expect
 
 from hoofbeat.ask.ask_flow import run_ask
@@ -25,7 +24,7 @@ from hoofbeat.web import FolderLibrary, Site, SiteSettings, create_app
 from hoofbeat.web.ask_pages import asks_of
 from tests.answering.support import ScriptedServer
 from tests.ask.test_ask_flow import CASE, FEVER, script, states
-from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab
+from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serious_faults, serving, tab
 
 HOSTILE = '<img src=x onerror="alert(1)"> "><script>alert(2)</script> plasma exchange'
 
@@ -85,8 +84,7 @@ def test_a_case_is_answered_with_its_reports(browser: Browser, address: str, siz
         first.get_by_text("Why it was found").click()
         expect(first.locator(".via li")).to_contain_text("bm25: place 1")
         assert fits(page)
-        found = Axe().run(page).response["violations"]
-        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        assert serious_faults(page) == []
 
 
 @needs_browser

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, expect
 
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.web.app import create_app
 from tests.web.browse_support import HOSTILE, a_benchmark, a_corpus, a_site
-from tests.web.support import DESKTOP, TABLET, boxes, browsing, fits, needs_browser, serving, tab
+from tests.web.support import DESKTOP, TABLET, boxes, browsing, fits, needs_browser, serious_faults, serving, tab
 
 pytestmark = needs_browser
 PAGES = (
@@ -152,9 +151,7 @@ def test_nothing_serious_stands_in_the_way_of_assistive_technology(browser: Brow
     with tab(browser, TABLET) as page:
         for path in PAGES:
             page.goto(address + path)
-            found = Axe().run(page).response["violations"]
-            serious = [each for each in found if each["impact"] in ("serious", "critical")]
-            assert not serious, (path, [(each["id"], each["nodes"][0]["html"][:160]) for each in serious])
+            assert not serious_faults(page), path
 
 
 def test_hostile_documents_and_questions_run_nothing(

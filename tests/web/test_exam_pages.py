@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
 from hoofbeat.benchmarks import Benchmark
@@ -21,7 +20,7 @@ from hoofbeat.web import create_app
 from hoofbeat.web.page_rendering import picture
 from hoofbeat.web.review.exam_pages import CLOCK
 from tests.web.review_site import join, signed_in_tab, store_site
-from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
+from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serious_faults, serving
 
 pytestmark = needs_browser
 
@@ -93,11 +92,6 @@ def answer(page: Page, letter: str = "A") -> None:
     page.get_by_role("button", name="Answer and go on").click()
 
 
-def serious(page: Page) -> list[str]:
-    found = Axe().run(page).response["violations"]
-    return [f"{each['id']}: {each['help']}" for each in found if each["impact"] in ("serious", "critical")]
-
-
 @pytest.mark.parametrize(("name", "size"), [("ReviewStore", DESKTOP), ("Tablet", TABLET)])
 def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, name: str, size: tuple[int, int]) -> None:
     study, person, token = hall.exam(name, per_person=5, inside=0.4, minutes=30, seed=2)
@@ -106,7 +100,7 @@ def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, na
         page.get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_text("You have 30 minutes")).to_be_visible()
         expect(page.get_by_text("look things up in the literature")).to_be_visible()
-        assert serious(page) == []
+        assert serious_faults(page) == []
         page.get_by_role("button", name="Begin").click()
         expect(page.get_by_role("timer")).to_contain_text(re.compile(r"Time left: (30:00|29:\d\d)"))
         for number in range(1, 6):
@@ -114,7 +108,7 @@ def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, na
             assert page.locator(".tag.gold, .right, .wrong").count() == 0, "no feedback before the end"
             assert fits(page)
             if number == 5:
-                assert serious(page) == []
+                assert serious_faults(page) == []
             answer(page, "B")
         expect(page.get_by_role("link", name="See your result")).to_be_visible()
         page.get_by_role("link", name="See your result").click()
@@ -127,7 +121,7 @@ def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, na
             expect(page.get_by_role("row", name=re.compile("openai:alpha-1 closed, letter"))).to_have_count(1)
         expect(page.locator(".entry")).to_have_count(5)
         page.locator(".entry summary").first.click()
-        assert serious(page) == []
+        assert serious_faults(page) == []
     answers = [each for each in exam_answers(hall.store, study) if each.model == f"human:Dr {name}"]
     assert [each.choice for each in answers if each.protocol] == [entry.options[1] for entry in chosen]
 

@@ -6,10 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from msgspec.structs import replace
 from playwright.sync_api import Browser, expect
 
@@ -19,7 +17,7 @@ from hoofbeat.records import Answer, Comparison, Failure, Judgment, Passage, Que
 from hoofbeat.web import create_app
 from tests.web.answered import a_judged, an_audit
 from tests.web.browse_support import HOSTILE, a_site
-from tests.web.support import DESKTOP, TABLET, boxes, browsing, fits, needs_browser, serving, tab
+from tests.web.support import DESKTOP, TABLET, boxes, browsing, fits, needs_browser, serious_faults, serving, tab
 
 pytestmark = needs_browser
 SIZES = pytest.mark.parametrize("size", [DESKTOP, TABLET], ids=["desktop", "tablet"])
@@ -180,12 +178,7 @@ def test_no_page_has_a_serious_fault_of_accessibility(url: str, browser: Browser
         for path in PAGES:
             page.goto(url + path)
             assert fits(page), path
-            found: list[dict[str, Any]] = Axe().run(page).response["violations"]
-            faults += [
-                (path, each["id"], each["nodes"][0]["html"][:200], each["nodes"][0].get("failureSummary", "")[:200])
-                for each in found
-                if each["impact"] in ("serious", "critical")
-            ]
+            faults += [(path, each) for each in serious_faults(page)]
     assert not faults
 
 

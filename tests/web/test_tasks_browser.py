@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
 from hoofbeat.review.forms import form_for
@@ -15,13 +14,12 @@ from hoofbeat.review.review_store import ReviewStore
 from tests.review.review_studies import ANSWERS, FORMS
 from tests.web.review_site import join, signed_in_tab
 from tests.web.review_work import BadLine, Work, address, browser, by_hand, by_keys, chosen, store, too_wide
-from tests.web.support import DESKTOP, TABLET, needs_browser
+from tests.web.support import DESKTOP, TABLET, needs_browser, serious_faults
 
 __all__ = ["address", "browser", "store"]
 
 pytestmark = needs_browser
 
-SERIOUS = ("serious", "critical")
 SIZES = {"desktop": DESKTOP, "tablet": TABLET}
 WHOLE_WALKS_BY_TOUCH = ("likert", "two-level-1", "pair")
 """A lost connection and a skip are the same on every form: by touch, these forms are walked to the end."""
@@ -226,8 +224,6 @@ def test_no_serious_fault_of_accessibility(
                 for summary in page.locator("details:not([open]) summary").all():
                     summary.click()
                 page.get_by_role("button", name="Skip…").click()
-            found = Axe().run(page).response["violations"]
-            serious = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in SERIOUS]
-            assert serious == [], link
+            assert serious_faults(page) == [], link
     finally:
         context.close()
