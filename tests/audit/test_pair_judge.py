@@ -108,6 +108,22 @@ def test_topic_and_significance_stand_where_the_label_has_them(
     assert (comparison.label, comparison.topic, comparison.significance) == (label, topic, significance)
 
 
+def test_a_judge_may_find_a_side_silent_and_sees_the_patient(ledger: Ledger) -> None:
+    comparison = judged(ledger, verdict("Absent"))
+    assert (comparison.label, comparison.basis, comparison.topic, comparison.significance) == (
+        "Absent",
+        "judged",
+        None,
+        None,
+    )
+    asked = Question(id="q", context="A woman of 80 with a heart valve.", text="May I have a bath?")
+    system, user = (each.content for each in comparison_request(asked, "Yes.", "No.", PACK).messages)
+    assert "A woman of 80 with a heart valve." in user
+    assert "would care differ\nfor this patient?" in system
+    assert "says nothing on what is asked, whatever\nelse it says, the label is Absent." in system
+    assert "the same rule in other words is\nConsistent." in system
+
+
 def test_an_empty_topic_and_no_significance_are_none(ledger: Ledger) -> None:
     comparison = judged(ledger, verdict("Divergent", "  ", "none"))
     assert (comparison.label, comparison.topic, comparison.significance) == ("Divergent", None, None)
@@ -127,10 +143,10 @@ def test_another_pack_brings_its_own_labels_and_rules(
 def test_the_contract_and_the_prompt_are_the_packs(ledger: Ledger) -> None:
     with FaultServer() as server:
         (comparison,) = compare_answers(a_model(server.spec(), ledger), [BATH], [of("a"), of("b")], STATUTES)
-    assert comparison.label in ("Alike", "Stricter", "Clashing")
+    assert comparison.label in ("Alike", "Stricter", "Clashing", "Silent")
     (seen,) = server.seen
     fields = asked_for(seen.body)
-    assert fields["classification"]["enum"] == ["Alike", "Stricter", "Clashing"]
+    assert fields["classification"]["enum"] == ["Alike", "Stricter", "Clashing", "Silent"]
     assert fields["significance"]["enum"] == ["none", "minor", "major"]
     text = wire_text(seen.body)
     assert "a dog owner" in text
@@ -305,7 +321,7 @@ def test_what_names_no_one_label_is_a_failure(ledger: Ledger) -> None:
         ('{"classification": "Diverg', ""),
         ("Consistent or Complementary", ""),
         ("non-contradictory", ""),
-        ("Absent", ""),
+        ("Absent", "Absent"),
         ("", ""),
     ],
 )

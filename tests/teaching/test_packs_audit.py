@@ -172,5 +172,5 @@ def test_the_packs_words_reach_the_calls(plans: dict[str, AuditPlan], tmp_path: 
             assert f"You report to {plan.pack.reader} what one {plan.pack.source_word} says." in " ".join(
                 asking.split()
             )
-            assert all(f"- {label.name}: {label.definition}" in judging for label in plan.pack.judged)
+            assert all(f"- {label.name}: {label.definition}" in judging for label in plan.pack.labels)
             assert plan.pack.significance_meaning.strip() in judging

@@ -1,6 +1,7 @@
 """How the answers of two sources relate: five ordered labels, from absent to contradictory, with a structured record.
 
-A pair with a silent side is Absent without a call. Every pair stands once, the lesser source first; the same two texts
+A pair with a silent side is Absent without a call; a judge that finds no answer to what is asked on a side says Absent as
+well, as the paper's judge may. Every pair stands once, the lesser source first; the same two texts
 are judged once, whichever source has which. Output that can't be read gets one repair; where that can't be read either,
 the label is taken if the output is little more than a label, without any other field; else the pair has failed.
 """
@@ -54,20 +55,20 @@ def pairs_of(questions: Sequence[Question], answers: Sequence[Answer]) -> list[A
 def comparison_request(question: Question, a: str, b: str, pack: Pack) -> ChatRequest:
     """The call that compares two answers, with the pack's labels in its output contract."""
     prompt = pack.prompt("compare")
-    with_significance = " and ".join(label.name for label in pack.judged if label.significance)
+    with_significance = " and ".join(label.name for label in pack.labels if label.significance)
     note = f"Give it for {with_significance} only, else none." if with_significance else "Always write none."
     values = {
         "question": question.full_text,
         "answer_a": a,
         "answer_b": b,
-        "labels": pack.judged,
+        "labels": pack.choices,
         "reader": pack.reader,
         "significance_meaning": pack.significance_meaning.strip(),
         "schema_note": note,
     }
     assert prompt.schema is not None
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
-    schema["properties"]["classification"]["enum"] = [label.name for label in pack.judged]
+    schema["properties"]["classification"]["enum"] = [label.name for label in pack.choices]
     schema["properties"]["significance"]["enum"] = ["none", *pack.significance_levels]
     return prompt.request(values, schema=schema)
 
@@ -149,14 +150,14 @@ def scan_label(text: str, pack: Pack) -> str:
     Where it has a field `classification`, the label is that field's value, or none. Else it stands on a line of its own
     after "label:" or "classification:", or the output is that label and a few words that can't deny it.
     """
-    names = {label.name.casefold(): label.name for label in pack.judged}
+    names = {label.name.casefold(): label.name for label in pack.labels}
     if _KEY.search(text):
         values = _VALUE.findall(text)
         return _one([names.get(value.strip().casefold(), "") for value in values])
     given = _GIVEN.findall(text)
     if given:
         return _one([names.get(value.strip(_MARKS).casefold(), "") for value in given])
-    either = "|".join(re.escape(label.name) for label in pack.judged)
+    either = "|".join(re.escape(label.name) for label in pack.labels)
     parts = re.split(rf"(?<![\w-])({either})(?![\w-])", text, flags=re.IGNORECASE)
     if len(parts) != 3:
         return ""

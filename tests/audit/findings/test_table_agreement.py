@@ -140,7 +140,7 @@ def test_figures_worked_out_by_hand() -> None:
     assert (found.agreement.accuracy, found.agreement.accuracy_interval) == (0.5, wilson(3, 6))
     assert (found.exchanged, found.both) == (3, 1)
     assert (found.two_way_right, found.two_way.unscored, found.two_way_share) == (5, 1, 0.5)
-    assert (found.chance, found.commonest, found.commonest_share) == (0.25, "Divergent", 0.5)
+    assert (found.chance, found.commonest, found.commonest_share) == (0.2, "Divergent", 0.5)
     assert (found.flips.n, found.flips.flips, found.flips.crossing, found.flips.unscored) == (4, 2, 1, 2)
     scores = {score.label: (score.precision, score.recall) for score in found.labels}
     assert scores == {
@@ -176,12 +176,18 @@ def test_right_answers_of_few_questions_are_not_taken_for_many() -> None:
     assert found.span[0] == pytest.approx(found.by_question.low)
 
 
+def test_a_judge_that_finds_silence_is_scored() -> None:
+    found = trial_figures([a_pair(1, "Consistent", "Absent"), a_pair(2, "Divergent", "Divergent")], FIVE_RELATIONS)
+    assert (found.right, found.two_way_right, found.agreement.unscored) == (1, 2, 0)
+    assert [score.label for score in found.labels][0] == "Absent"
+
+
 def test_the_verdict_is_one_sentence_that_promises_nothing() -> None:
     labels = ("Consistent", "Complementary", "Divergent", "Contradictory")
     found = trial_figures([a_pair(n, label, label) for n in range(10) for label in labels], FIVE_RELATIONS)
     assert found.verdict == (
         "This judge is clearly better than chance: right on 40 of 40 pairs whose relation is known "
-        "(0.72 to 1.00 at 95%), where guessing gives 0.25 and always saying Consistent 0.25."
+        "(0.72 to 1.00 at 95%), where guessing gives 0.20 and always saying Consistent 0.25."
     )
 
 

@@ -344,9 +344,10 @@ def trial_figures(pairs: Sequence[TrialPair], domain: RelationLabels, *, seed: i
     """The figures of pairs that were put to a judge; `seed` is for what is resampled."""
     if not pairs:
         raise UsageError("a trial needs pairs", fix="draw at least one: --limit")
-    labels = [label for label in domain.order if label != domain.absent]
     first = [(pair.said.label or None if pair.said else None, pair.planted) for pair in pairs]
     other = [(pair.exchanged.label or None if pair.exchanged else None, pair.planted) for pair in pairs]
+    found_absent = any(domain.absent in labels for labels in first)
+    labels = [label for label in domain.order if label != domain.absent or found_absent]
     hits = [given == planted for given, planted in first]
     sides = [(_side(given, domain), _side(planted, domain)) for given, planted in first]
     counts = Counter(planted for _, planted in first)
@@ -357,7 +358,7 @@ def trial_figures(pairs: Sequence[TrialPair], domain: RelationLabels, *, seed: i
     found = agreement(first, labels, clusters=together, seed=seed)
     by_question = bootstrap_mean([float(hit) for hit in hits], clusters=asked, seed=seed)
     again = label_replicates(first, labels, together, seed=seed) if together else None
-    chance, share = 1 / len(labels), counts[commonest] / len(pairs)
+    chance, share = 1 / len(domain.order), counts[commonest] / len(pairs)
     return Trial(
         right=sum(hits),
         agreement=found,

@@ -59,12 +59,12 @@ def label_request(question: Question, a: str, b: str, pack: Pack) -> ChatRequest
     """The call for the label alone."""
     prompt = pack.prompt("compare-label")
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
-    schema["properties"]["classification"]["enum"] = [label.name for label in pack.judged]
+    schema["properties"]["classification"]["enum"] = [label.name for label in pack.choices]
     values = {
         "question": question.full_text,
         "answer_a": a,
         "answer_b": b,
-        "labels": pack.judged,
+        "labels": pack.choices,
         "reader": pack.reader,
     }
     return prompt.request(values, schema=schema)

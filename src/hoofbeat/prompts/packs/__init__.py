@@ -117,6 +117,11 @@ class Pack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The labels of two sources that both address the question: all but the absent one."""
         return self.labels[1:]
 
+    @property
+    def choices(self) -> list[RelationLabel]:
+        """The labels that a judge chooses from: all of them, the absent one last."""
+        return [*self.judged, self.labels[0]]
+
     def prompt(self, name: str) -> Prompt:
         """A prompt, with the pack's own instructions where it gives some; its fingerprint then covers both."""
         from hoofbeat.prompts.library import load_prompt  # noqa: PLC0415 - listing packs needs no templates
