@@ -539,7 +539,7 @@ def audit_sources(
     output: PathLike = ...,
     *,
     model: str = ...,
-    judge: str | None = ...,
+    judge: Names = ...,
     sources: Names = ...,
     pack: str = ...,
     line: str = ...,
@@ -578,7 +578,7 @@ def audit_sources(
     output: PathLike = "audit",
     *,
     model: str = "embedded",
-    judge: str | None = None,
+    judge: Names = (),
     sources: Names = (),
     pack: str = "transplant",
     line: str = "hero",
@@ -604,8 +604,8 @@ def audit_sources(
     """Ask every source of a corpus the same questions, one source at a time, and compare the answers.
 
     `questions` is a benchmark, `teaching`, or `teaching:PACK`. `judge` is the model that compares the answers, if not
-    the one that answers; `sources` and `question_ids` choose some. `trial` is a trial of the judge, which the audit
-    keeps. `words` is a table of words for the same thing, besides those of the pack.
+    the one that answers; of several the majority decides. `sources` and `question_ids` choose some. `trial` is a trial
+    of the judge, which the audit keeps. `words` is a table of words for the same thing, besides those of the pack.
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
@@ -615,7 +615,7 @@ def audit_sources(
     shown = progress or default_progress()
     documents, asked, inputs = _audit_inputs(folder_path(corpus), folder_path(questions))
     with _session(ledger, config, budget, reasoning) as session:
-        models = _AuditModels(session.model(model), session.model(judge) if judge and judge != model else None)
+        models = _audit_models(session, model, _names(judge))
         in_lines = UsedModels(lambda spec: session.model(spec or model))
         plan = plan_audit(
             documents,
@@ -658,7 +658,7 @@ def audit_answers(
     *,
     fields: str = "",
     model: str = "embedded",
-    judge: str | None = None,
+    judge: Names = (),
     sources: Names = (),
     pack: str = "transplant",
     question_ids: Names = (),
@@ -688,7 +688,7 @@ def audit_answers(
 
     path = folder_path(file)
     with _session(ledger, config, budget, reasoning) as session:
-        models = _AuditModels(session.model(model), session.model(judge) if judge and judge != model else None)
+        models = _audit_models(session, model, _names(judge))
         plan = narrowed_plan(
             plan_audit_of_answers(path, fields, pack, _names(sources)),
             ids=_names(question_ids),
@@ -1198,14 +1198,16 @@ def _audit_inputs(corpus: Path, questions: Path) -> tuple[Corpus, list[Question]
 
 
 class _AuditModels(NamedTuple):
-    """The model that answers, and the one that compares where it is another."""
+    """The model that answers, and the judges that compare."""
 
     answers: Model
-    judge: Model | None
+    compares: tuple[Model, ...]
 
-    @property
-    def compares(self) -> Model:
-        return self.judge or self.answers
+
+def _audit_models(session: Session, model: str, judges: tuple[str, ...]) -> _AuditModels:
+    answers = session.model(model)
+    specs = dict.fromkeys(judges or (model,))
+    return _AuditModels(answers, tuple(answers if spec == model else session.model(spec) for spec in specs))
 
 
 def _audited(

@@ -311,7 +311,8 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `basis` is how the label came about: `judged` by a call for this very pair, `absent` because a side is silent,
     `same` because the two answers are the same text, `shared` from the call for a pair with the same two texts, or
-    `group` from the call for other answers that make the same claims.
+    `group` from the call for other answers that make the same claims. Where several judges voted, `votes` are their
+    labels in the order in which the manifest names them, empty for a judge that failed.
     """
 
     question: str
@@ -325,3 +326,4 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     basis: str = ""
     failure: Failure | None = None
     calls: tuple[str, ...] = ()
+    votes: tuple[str, ...] = ()

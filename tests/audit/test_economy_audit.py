@@ -135,7 +135,7 @@ def test_what_full_judging_and_economy_both_judge_is_the_same_row(ledger: Ledger
     tallies = []
     with ScriptedServer(*script) as server:
         judge = PairJudge(a_model(server.spec(), ledger), pack)
-        kinds = replace(kinds, judges=(judge.model.spec,))
+        kinds = replace(kinds, judges=(judge.name,))
         for name, economy in (("full", None), ("economy", Economy())):
             table = tmp_path / f"{name}.parquet"
             tallies.append(judge_all(judge, [question], {"q": claims}, kinds, table, economy=economy))

@@ -7,13 +7,14 @@ can be. So a new edition of one source is estimated at its own answers and pairs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from hoofbeat.audit.answers_by_source import absence_request, answer_from_sources, source_request
 from hoofbeat.audit.answers_file import decide_absence
 from hoofbeat.audit.audit_plan import AuditPlan
+from hoofbeat.audit.judge_votes import NO_VOTE, Judges, judges_of
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_pairs
 from hoofbeat.audit.pair_plan import Claim, plan_pairs
 from hoofbeat.audit.source_audit import PairToProbe, in_blocks, offer_to_probe, probe_order
@@ -27,7 +28,7 @@ from hoofbeat.window import BYTES_PER_TOKEN
 _BLOCK = 256
 
 
-def estimate_audit(plan: AuditPlan, model: Model, judge: Model) -> Estimate:
+def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> Estimate:
     """What the audit would spend at most beside what the ledger has: an answer that is not there is never silent."""
     longest = "x" * (BYTES_PER_TOKEN * (plan.max_tokens or load_prompt("answer-source").max_tokens))
     reader = LedgerModel(model)
@@ -43,27 +44,27 @@ def estimate_audit(plan: AuditPlan, model: Model, judge: Model) -> Estimate:
             open_answers[answer.question] = open_answers.get(answer.question, 0) + 1
             if unasked is not None:
                 total = total + model.estimate([absence_request(unasked, f"{longest} {answer.source}", plan.pack)])
-    comparing = PairJudge(LedgerModel(judge), plan.pack)
+    judges = [LedgerModel(each) for each in judges_of(judge)]
+    comparing = PairJudge(judges, plan.pack)
     draw: ReservoirSample[PairToProbe] = ReservoirSample(plan.probe, plan.seed)
     complete = not open_answers
     for question in sorted(plan.own_questions, key=lambda each: each.id):
         mine = sorted(claims.get(question.id, ()), key=lambda each: each.source)
         pairs = plan_pairs(question, mine)
         for (a, b), verdict in zip(pairs.asked, judge_pairs(comparing, [pairs])[0], strict=True):
-            complete = complete and not _is_missing(verdict.failure)
+            complete = complete and not _is_missing(verdict.failure) and NO_VOTE not in verdict.votes
             if verdict.failure is None:
                 offer_to_probe(draw, pairs, a, b, verdict.label)
         left = open_answers.get(question.id, 0)
         speaking = sum(not each.absent and each.failure is None for each in mine)
         worst = comparison_request(question, longest, f"{longest} ", plan.pack)
-        total = total + _times(judge, worst, left * speaking + left * (left - 1) // 2)
+        total = total + _times(judges_of(judge), worst, left * speaking + left * (left - 1) // 2)
     if plan.probe and complete:
         probe_order(comparing, draw)
     elif plan.probe:
         swapped = comparison_request(Question(id="", text=longest), longest, longest, plan.pack)
-        total = total + _times(judge, swapped, plan.probe)
-    assert isinstance(comparing.model, LedgerModel)
-    return total + reader.estimated + comparing.model.estimated
+        total = total + _times(judges_of(judge), swapped, plan.probe)
+    return sum((each.estimated for each in judges), total + reader.estimated)
 
 
 def _each_answer(plan: AuditPlan, model: Model, reader: LedgerModel) -> Iterator[tuple[Answer, Question | None]]:
@@ -88,14 +89,15 @@ def _is_missing(failure: Failure | None) -> bool:
     return failure is not None and failure.message == NOT_IN_LEDGER
 
 
-def _times(model: Model, request: ChatRequest, count: int) -> Estimate:
-    """What that many different calls of this size would cost."""
-    if not count:
-        return Estimate()
-    one = model.estimate([request])
-    return Estimate(
-        calls=count * one.calls,
-        tokens_in=count * one.tokens_in,
-        max_tokens_out=count * one.max_tokens_out,
-        max_money=None if one.max_money is None else count * one.max_money,
-    )
+def _times(models: Sequence[Model], request: ChatRequest, count: int) -> Estimate:
+    """What that many different calls of this size to each of the models would cost."""
+    total = Estimate()
+    for model in models if count else ():
+        one = model.estimate([request])
+        total = total + Estimate(
+            calls=count * one.calls,
+            tokens_in=count * one.tokens_in,
+            max_tokens_out=count * one.max_tokens_out,
+            max_money=None if one.max_money is None else count * one.max_money,
+        )
+    return total

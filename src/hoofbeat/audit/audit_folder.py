@@ -103,6 +103,11 @@ class Audit(ArtefactFolder):
             return SourceNames(self.sources)
 
     @property
+    def judges(self) -> list[str]:
+        """The judges' identities, in the order of their votes."""
+        return judge_identities(self.artefact.manifest)
+
+    @property
     def mode(self) -> str:
         """How pairs were judged: `full`, or `economy`."""
         return str(self.artefact.manifest.settings.get("mode", "full"))
@@ -129,6 +134,11 @@ class Audit(ArtefactFolder):
         """The table of pairs as a lazy frame, or some of its columns."""
         frame = scan_table(self.artefact.file(PAIRS))
         return frame if columns is None else frame.select(list(columns))
+
+
+def judge_identities(manifest: Manifest) -> list[str]:
+    """The judges that a manifest names: the role `judge`, or `judge: …` for each of several."""
+    return [name for role, name in manifest.models.items() if role.partition(":")[0] == "judge"]
 
 
 EXPORT = "audit-export"
@@ -211,6 +221,7 @@ def _record(row: dict[str, Any]) -> dict[str, object]:
     if row["judge"] is not None:
         used = {"model": row["judge"], "input_tokens": row["tokens_in"], "output_tokens": row["tokens_out"]}
         found["judge_metadata"] = {name: value for name, value in used.items() if value is not None}
+    found["votes"] = row["votes"]
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -22,6 +22,7 @@ from hoofbeat.audit.answers_by_source import (
 )
 from hoofbeat.audit.answers_file import SourceAnswer, parse_answer_fields, read_source_answers
 from hoofbeat.audit.economy_audit import Economy
+from hoofbeat.audit.judge_votes import Judges, judges_of
 from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
@@ -141,14 +142,14 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             max_question=max((size(question.full_text) for question in self.questions), default=0),
         )
 
-    def fingerprint(self, model: Model, judge: Model) -> str:
+    def fingerprint(self, model: Model, judge: Judges) -> str:
         """What all shards of one audit share, as a short hash: questions, sources, answers given, models, settings."""
         content = {
             "questions": self.questions,
             "sources": [(item.id, hashlib.sha256(item.text.encode()).hexdigest()) for item in self.documents],
             "given": self.given,
             "pack": self.pack.fingerprint,
-            "models": [model.identity, judge.identity],
+            "models": [model.identity, *(each.identity for each in judges_of(judge))],
             "prompts": [self.pack.prompt(name).label for name in ("answer-source", "absence", "compare")],
             "settings": self.settings,
             "max_tokens": self.max_tokens,

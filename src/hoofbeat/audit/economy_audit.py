@@ -80,7 +80,7 @@ def compare_block(
         for (plan, (one, two)), (mine, a, b), verdict in zip(wanted, shown, said, strict=True):
             heard(mine, a, b, verdict)
             tokens[plan.question, one, two] = verdict.tokens_in, verdict.tokens_out
-            rows.append(_comparison(plan.question, one, two, verdict, judge.model.spec))
+            rows.append(_comparison(plan.question, one, two, verdict, judge.name))
         return rows
 
     compared = economy_compare(plans, ask)
@@ -112,6 +112,7 @@ def _comparison(question: str, a: str, b: str, verdict: PairVerdict, judge: str)
         basis="judged",
         failure=verdict.failure,
         calls=verdict.calls,
+        votes=verdict.votes,
     )
 
 
@@ -141,7 +142,7 @@ def check_economy(
     ]
     said = judge_texts(judge, items, title="checking economy", progress=progress)
     real = [
-        _comparison(each.question, each.a, each.b, verdict, judge.model.spec)
+        _comparison(each.question, each.a, each.b, verdict, judge.name)
         for each, verdict in zip(sample, said, strict=True)
     ]
     probes = [
@@ -170,7 +171,7 @@ def _rows(frame: polars.LazyFrame) -> Iterator[Comparison]:
         empty = [
             polars.lit(None).alias(name)
             for name in (
-                "topic", "significance", "judge", "reasoning", "failure_message", "failure_attempts", "calls"
+                "topic", "significance", "judge", "reasoning", "failure_message", "failure_attempts", "calls", "votes"
             )
         ]  # fmt: skip
         yield from each_row(part.with_columns(empty))

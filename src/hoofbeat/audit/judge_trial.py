@@ -16,18 +16,20 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from hoofbeat.audit.audit_folder import judge_identities
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.table_agreement import Trial, trial_figures
+from hoofbeat.audit.judge_votes import Judges, judge_roles, judges_of
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
 from hoofbeat.audit.pair_plan import PairVerdict, asked_order, same_answer_form
 from hoofbeat.audit.sample_records import TrialPair, TrialVerdict
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.judging.stratified_sample import ReservoirSample
-from hoofbeat.models import Estimate, Model
+from hoofbeat.models import Estimate
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Question
-from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 from hoofbeat.teaching import example, example_names
 
@@ -52,11 +54,11 @@ class TrialFolder:
         """Every pair with what was said of it."""
         return list(read_jsonl(self.artefact.file(PAIRS), TrialPair))
 
-    def is_of(self, judge: Model, pack: Pack) -> bool:
-        """Whether this very judge was tried, on this pack, with the prompt that an audit uses now."""
+    def is_of(self, judge: Judges, pack: Pack) -> bool:
+        """Whether this very judge (these judges together) was tried, on this pack, with the prompt that audits use."""
         manifest = self.artefact.manifest
         return (
-            manifest.models.get("judge") == judge.identity
+            judge_identities(manifest) == [model.identity for model in judges_of(judge)]
             and manifest.settings.get("pack") == pack_label(pack)
             and manifest.prompts.get(PROMPT) == pack.prompt(PROMPT).label
         )
@@ -112,24 +114,23 @@ def trial_pairs(pack: Pack, *, limit: int, seed: int) -> list[TrialPair]:
     return sorted(in_turn[:limit], key=lambda pair: (pair.question, pair.a, pair.b))
 
 
-def estimate_trial(model: Model, pairs: Sequence[TrialPair], pack: Pack) -> Estimate:
-    """What it would cost: two calls a pair."""
-    return model.estimate(
-        [
-            comparison_request(_question(pair), *sides, pack)
-            for pair in pairs
-            for sides in ((pair.answer_a, pair.answer_b), (pair.answer_b, pair.answer_a))
-        ]
-    )
+def estimate_trial(judge: Judges, pairs: Sequence[TrialPair], pack: Pack) -> Estimate:
+    """What it would cost: two calls per pair and judge."""
+    requests = [
+        comparison_request(_question(pair), *sides, pack)
+        for pair in pairs
+        for sides in ((pair.answer_a, pair.answer_b), (pair.answer_b, pair.answer_a))
+    ]
+    return sum((model.estimate(requests) for model in judges_of(judge)), Estimate())
 
 
 def put_to_judge(
-    model: Model, pairs: Sequence[TrialPair], pack: Pack, *, progress: Progress = SILENT
+    judge: Judges, pairs: Sequence[TrialPair], pack: Pack, *, progress: Progress = SILENT
 ) -> list[TrialPair]:
     """The pairs with what the judge says of them in both orders; all calls are under way together."""
     items = [(_question(pair), pair.answer_a, pair.answer_b) for pair in pairs]
     items += [(question, b, a) for question, a, b in items]
-    said = [_heard(each) for each in judge_texts(PairJudge(model, pack), items, title="trying", progress=progress)]
+    said = [_heard(each) for each in judge_texts(PairJudge(judge, pack), items, title="trying", progress=progress)]
     return [
         replace(pair, said=one, exchanged=two)
         for pair, one, two in zip(pairs, said[: len(pairs)], said[len(pairs) :], strict=True)
@@ -141,7 +142,13 @@ def _question(pair: TrialPair) -> Question:
 
 
 def _heard(verdict: PairVerdict) -> TrialVerdict:
-    return TrialVerdict(label=verdict.label, reasoning=verdict.reasoning, failure=verdict.failure, calls=verdict.calls)
+    return TrialVerdict(
+        label=verdict.label,
+        reasoning=verdict.reasoning,
+        failure=verdict.failure,
+        calls=verdict.calls,
+        votes=verdict.votes,
+    )
 
 
 # The folder
@@ -150,7 +157,7 @@ def _heard(verdict: PairVerdict) -> TrialVerdict:
 def write_trial(
     pairs: Sequence[TrialPair],
     pack: Pack,
-    judge: Model,
+    judge: Judges,
     target: Path,
     *,
     limit: int,
@@ -171,17 +178,17 @@ def write_trial(
                 inputs=[],
                 settings={"pack": pack_label(pack), "limit": limit},
                 seeds={"draw": seed, "bootstrap": seed},
-                models={"judge": judge.identity},
+                models={role: model.identity for role, model in judge_roles(judge).items()},
                 prompts={PROMPT: pack.prompt(PROMPT).label},
                 counts=Counts(kept=len(pairs) - failed, failed=failed, failures=dict(sorted(failures.items()))),
-                cost=judge.cost,
+                cost=sum((model.cost for model in judges_of(judge)), Cost()),
                 metrics=msgspec.to_builtins(figures),
             )
         )
     return open_artefact(target, KIND), figures
 
 
-def trial_of(path: Path, judge: Model, pack: Pack) -> tuple[dict[str, object], InputRef]:
+def trial_of(path: Path, judge: Judges, pack: Pack) -> tuple[dict[str, object], InputRef]:
     """The figures of a trial for the manifest of an audit, and the trial; one of another judge or pack is refused."""
     folder = TrialFolder.open(path)
     if not folder.is_of(judge, pack):
@@ -195,7 +202,7 @@ def trial_of(path: Path, judge: Model, pack: Pack) -> tuple[dict[str, object], I
     return msgspec.to_builtins(figures), folder.artefact.reference()
 
 
-def trials_beside(output: Path, judge: Model, pack: Pack) -> Iterator[Path]:
+def trials_beside(output: Path, judge: Judges, pack: Pack) -> Iterator[Path]:
     """Trials of this judge and pack in the folder that the audit is written into."""
     for manifest in sorted(output.resolve().parent.glob("*/manifest.json")):
         try:
@@ -206,12 +213,13 @@ def trials_beside(output: Path, judge: Model, pack: Pack) -> Iterator[Path]:
             yield output.parent / manifest.parent.name
 
 
-def trial_command(judge: Model, pack: str) -> str:
+def trial_command(judge: Judges, pack: str) -> str:
     """The command that tries this judge."""
-    return shlex.join(["hoofbeat", "audit", KIND, "--judge", judge.spec, "--pack", pack, "-o", KIND])
+    judges = [word for model in judges_of(judge) for word in ("--judge", model.spec)]
+    return shlex.join(["hoofbeat", "audit", KIND, *judges, "--pack", pack, "-o", KIND])
 
 
-def untried_note(judge: Model, pack: Pack, spec: str, output: Path) -> str:
+def untried_note(judge: Judges, pack: Pack, spec: str, output: Path) -> str:
     """That an audit goes on without a trial of its judge, and how to have one; `spec` is the pack as it was given."""
     beside = next(trials_beside(output, judge, pack), None)
     if beside is not None:

@@ -1,8 +1,8 @@
 """How the answers of two sources relate: five ordered labels, from absent to contradictory, with a structured record.
 
-A pair with a silent side is Absent without a call; a judge that finds no answer to what is asked on a side says Absent as
-well, as the paper's judge may. Every pair stands once, the lesser source first; the same two texts
-are judged once, whichever source has which. Output that can't be read gets one repair; where that can't be read either,
+A pair with a silent side is Absent without a call; a judge that finds no answer to what is asked says Absent as well,
+like the paper's judge. Every pair stands once, the lesser source first; the same two texts are judged once, whichever
+source has which. Output that can't be read gets one repair; where that can't be read either,
 the label is taken if the output is little more than a label, without any other field; else the pair has failed.
 """
 
@@ -14,11 +14,14 @@ from itertools import combinations
 
 import msgspec
 
+from hoofbeat.audit.judge_votes import Judges, judges_of, majority_verdict
 from hoofbeat.audit.pair_plan import PairPlan, PairVerdict, claims_by_question, pair_frame, plan_pairs
 from hoofbeat.audit.pair_table import TableEnums, each_row
+from hoofbeat.errors import BatchPending
+from hoofbeat.judging.votes import majority_name
 from hoofbeat.models import ChatRequest, Message, Model
 from hoofbeat.models.reply_text import UnreadableOutput, read_object, repair_request
-from hoofbeat.progress import SILENT, Progress
+from hoofbeat.progress import SILENT, Progress, Within
 from hoofbeat.prompts import Pack
 from hoofbeat.prompts.library import material
 from hoofbeat.records import Answer, Comparison, Failure, Question
@@ -74,14 +77,22 @@ def comparison_request(question: Question, a: str, b: str, pack: Pack) -> ChatRe
 
 
 class PairJudge:
-    """One judge on many pairs. What the calls of a question share is laid out once: there may be a million of them."""
+    """A judge on many pairs, or several of whom the majority decides.
 
-    def __init__(self, model: Model, pack: Pack) -> None:
-        self.model = model
+    What the calls of a question share is laid out once: there may be a million of them.
+    """
+
+    def __init__(self, judge: Judges, pack: Pack) -> None:
+        self.models = judges_of(judge)
         self.pack = pack
         self._question: Question | None = None
         self._request: ChatRequest | None = None
         self._parts: tuple[str, str, str] = ("", "", "")
+
+    @property
+    def name(self) -> str:
+        """The judge of a pair: the one there is, or `majority of N`."""
+        return majority_name([model.spec for model in self.models])
 
     def request(self, question: Question, a: str, b: str) -> ChatRequest:
         """The same call as `comparison_request` makes; `a` and `b` are texts laid out by `fenced_text`."""
@@ -99,17 +110,17 @@ class PairJudge:
         between, _, tail = after.partition(_B)
         self._question, self._request, self._parts = question, request, (before, between, tail)
 
-    async def judge(self, request: ChatRequest) -> PairVerdict:
-        """What the judge says of one pair."""
+    async def judge(self, request: ChatRequest, model: Model) -> PairVerdict:
+        """What one of the judges says of one pair."""
         assert request.schema is not None
-        first = await self.model.chat(request)
+        first = await model.chat(request)
         if isinstance(first, Failure):
             return PairVerdict(failure=first)
         usage = first.reply.usage
         value = read_object(first.reply, request.schema)
         if not isinstance(value, UnreadableOutput):
             return self._verdict(value, first.calls, usage.tokens_in, usage.tokens_out)
-        second = await self.model.chat(repair_request(request, first.reply, value))
+        second = await model.chat(repair_request(request, first.reply, value))
         if isinstance(second, Failure):
             return PairVerdict(failure=msgspec.structs.replace(second, attempts=second.attempts + 1))
         calls = first.calls + second.calls
@@ -173,7 +184,7 @@ def _one(found: Sequence[str]) -> str:
 
 
 def compare_answers(
-    model: Model,
+    model: Judges,
     questions: Sequence[Question],
     answers: Sequence[Answer],
     pack: Pack,
@@ -183,18 +194,19 @@ def compare_answers(
     """Compare every pair of answers to each question, all of them in memory."""
     claims = claims_by_question(answers)
     plans = [plan_pairs(question, claims.get(question.id, ())) for question in questions]
-    verdicts = judge_pairs(PairJudge(model, pack), plans, progress=progress)
+    judge = PairJudge(model, pack)
+    verdicts = judge_pairs(judge, plans, progress=progress)
     kinds = TableEnums.of(
         questions=(question.id for question in questions),
         sources=(answer.source for answer in answers),
         labels=[label.name for label in pack.labels],
         levels=pack.significance_levels,
-        judges=[model.spec],
+        judges=[judge.name],
     )
     return [
         comparison
         for plan, said in zip(plans, verdicts, strict=True)
-        for comparison in each_row(pair_frame(plan, said, pack, kinds, model.spec))
+        for comparison in each_row(pair_frame(plan, said, pack, kinds, judge.name))
     ]
 
 
@@ -221,8 +233,23 @@ def judge_texts(
             if text not in texts:
                 texts[text] = fenced_text(text)
 
-    async def work(item: tuple[Question, str, str]) -> PairVerdict:
-        question, a, b = item
-        return await judge.judge(judge.request(question, texts[a], texts[b]))
+    said: list[list[PairVerdict]] = []
+    pending: list[BatchPending] = []
+    for place, model in enumerate(judge.models, start=1):
 
-    return judge.model.run(items, work, title=title, progress=progress)
+        async def work(item: tuple[Question, str, str], model: Model = model) -> PairVerdict:
+            question, a, b = item
+            return await judge.judge(judge.request(question, texts[a], texts[b]), model)
+
+        # inside another task every pair is one step, whatever the number of judges
+        told = SILENT if isinstance(progress, Within) and place < len(judge.models) else progress
+        try:
+            said.append(model.run(items, work, title=title, progress=told))
+        except BatchPending as err:
+            pending.append(err)
+    if pending:
+        raise BatchPending.together(pending)
+    if len(said) == 1:
+        return said[0]
+    judges = [model.spec for model in judge.models]
+    return [majority_verdict(judges, votes, judge.pack) for votes in zip(*said, strict=True)]

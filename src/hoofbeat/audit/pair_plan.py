@@ -57,7 +57,10 @@ class Claim(Struct, frozen=True):
 
 
 class PairVerdict(Struct, frozen=True):
-    """What a judge said of one pair, or why nothing; `scanned` where only the label could be read."""
+    """What a judge said of one pair, or why nothing; `scanned` where only the label could be read.
+
+    Where several judges were asked, `votes` are their labels in the judges' order, empty for one that failed.
+    """
 
     label: str = ""
     reasoning: str = ""
@@ -68,6 +71,7 @@ class PairVerdict(Struct, frozen=True):
     tokens_in: int = 0
     tokens_out: int = 0
     scanned: bool = False
+    votes: tuple[str, ...] = ()
 
 
 def typography(text: str) -> str:
@@ -276,7 +280,8 @@ def _said(verdicts: Sequence[PairVerdict], schema: dict[str, polars.DataType], j
         for turn in range(max(1, most))
     ]
     lists = polars.concat_list(turns).list.drop_nulls()
-    return frame.with_columns(polars.when(turns[0].is_not_null()).then(lists).alias("calls"))
+    votes = polars.Series("votes", [*(list(each.votes) or None for each in verdicts), None], dtype=schema["votes"])
+    return frame.with_columns(polars.when(turns[0].is_not_null()).then(lists).alias("calls"), votes)
 
 
 def _with_failures(plan: PairPlan, frame: polars.DataFrame, schema: dict[str, polars.DataType]) -> polars.DataFrame:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BASES = ("judged", "absent", "same", "shared", "group")
 COLUMNS = (
     "question", "a", "b", "label", "basis", "topic", "significance", "judge", "reasoning", "failure",
-    "failure_message", "failure_attempts", "tokens_in", "tokens_out", "calls",
+    "failure_message", "failure_attempts", "tokens_in", "tokens_out", "calls", "votes",
 )  # fmt: skip
 _ROW_GROUP = 131_072
 _FAILURES = tuple(sorted(get_args(FailureKind)))
@@ -75,6 +75,7 @@ class TableEnums(Struct, frozen=True, kw_only=True):
             "tokens_in": polars.UInt32(),
             "tokens_out": polars.UInt32(),
             "calls": polars.List(polars.String()),
+            "votes": polars.List(polars.String()),
         }
 
 
@@ -134,6 +135,7 @@ def _row(item: Comparison, tokens: tuple[int, int]) -> tuple[object, ...]:
         tokens[0] or None,
         tokens[1] or None,
         list(item.calls) or None,
+        list(item.votes) or None,
     )
 
 
@@ -143,12 +145,14 @@ def scan_table(path: Path) -> polars.LazyFrame:
 
     try:
         frame = polars.scan_parquet(path)
-        frame.collect_schema()
+        known = frame.collect_schema()
     except (OSError, polars.exceptions.PolarsError) as err:
         raise InputError(
             f"can't read the table of pairs: {err}", where=str(path), fix="restore the file or make the audit again"
         ) from err
-    return frame
+    if "votes" in known or "label" not in known:
+        return frame
+    return frame.with_columns(polars.lit(None, polars.List(polars.String())).alias("votes"))  # made before votes
 
 
 def read_comparisons(path: Path, *, block: int = 65_536) -> Iterator[Comparison]:
@@ -209,4 +213,5 @@ def _record(row: dict[str, Any]) -> Comparison:
         basis=row["basis"] or "",
         failure=failure,
         calls=tuple(row["calls"] or ()),
+        votes=tuple(row["votes"] or ()),
     )

@@ -64,6 +64,7 @@ class TrialVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasoning: str = ""
     failure: Failure | None = None
     calls: tuple[str, ...] = ()
+    votes: tuple[str, ...] = ()
 
 
 class TrialPair(Struct, frozen=True, kw_only=True, omit_defaults=True):

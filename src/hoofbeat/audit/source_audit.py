@@ -23,6 +23,7 @@ from hoofbeat.audit.answers_file import decide_absence
 from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, OrderProbe
 from hoofbeat.audit.audit_plan import AuditPlan
 from hoofbeat.audit.economy_audit import Economy, check_economy, compare_block
+from hoofbeat.audit.judge_votes import Judges, judge_roles
 from hoofbeat.audit.pair_judge import PairJudge, judge_pairs, judge_texts
 from hoofbeat.audit.pair_plan import Claim, PairPlan, PairVerdict, pair_frame, plan_pairs
 from hoofbeat.audit.pair_table import PartWriter, TableEnums
@@ -103,7 +104,7 @@ def judge_all(
     tally = PairTally()
     parts = PartWriter(target.with_name(f"{target.name}.parts"))
     pending: list[BatchPending] = []
-    batched = isinstance(judge.model.backend, BatchBackend)
+    batched = any(isinstance(model.backend, BatchBackend) for model in judge.models)
     size = _ASKED_OF_A_BATCH if batched else _ASKED
     ahead: ReservoirSample[PairToProbe] | None = None
     if draw is not None and batched and economy is None:
@@ -171,9 +172,8 @@ def _judge_block(
     for plan, verdicts in zip(block, said, strict=True):
         for (a, b), verdict in zip(plan.asked, verdicts, strict=True):
             heard(plan, a, b, verdict)
-    model = judge.model.spec
     return polars.concat(
-        [pair_frame(plan, verdicts, judge.pack, kinds, model) for plan, verdicts in zip(block, said, strict=True)]
+        [pair_frame(plan, verdicts, judge.pack, kinds, judge.name) for plan, verdicts in zip(block, said, strict=True)]
     )
 
 
@@ -299,7 +299,7 @@ def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def audit_sources(
     plan: AuditPlan,
     model: Model,
-    judge: Model,
+    judge: Judges,
     target: Path,
     *,
     inputs: Sequence[InputRef],
@@ -310,8 +310,8 @@ def audit_sources(
 ) -> Artefact:
     """Run the audit, or a shard of it, and write its folder.
 
-    `line_cost` says, when all is done, what models cost that the retriever line asked. `trial` are the figures of a
-    trial of the judge, which the manifest keeps.
+    Of several judges the majority decides. `line_cost` says, when all is done, what models cost that the retriever line
+    asked. `trial` are the figures of a trial of the judge, which the manifest keeps.
     """
     questions = plan.own_questions
     pair_judge = PairJudge(judge, plan.pack)
@@ -326,7 +326,7 @@ def audit_sources(
             pair_judge,
             questions,
             claims,
-            kinds_of(plan, judge),
+            kinds_of(plan, pair_judge),
             folder / PAIRS,
             economy=plan.economy,
             draw=draw,
@@ -352,38 +352,40 @@ def audit_sources(
             metrics["uncompared"] = len(alone)
         if trial is not None:
             metrics["trial"] = dict(trial)
-        cost = line_cost() + (model.cost if model is judge else model.cost + judge.cost)
+        used = {id(each): each for each in (model, *pair_judge.models)}
+        cost = sum((each.cost for each in used.values()), line_cost())
         draft.finish(_manifest(plan, model, judge, inputs, command, compared, metrics, cost))
     return open_artefact(target, KIND)
 
 
-def kinds_of(plan: AuditPlan, judge: Model) -> TableEnums:
+def kinds_of(plan: AuditPlan, judge: PairJudge) -> TableEnums:
     """The values of the table's columns: those of the whole plan, so that the tables of shards fit together."""
     return TableEnums.of(
         questions=(question.id for question in plan.questions),
         sources=(source.id for source in plan.sources),
         labels=[label.name for label in plan.pack.labels],
         levels=plan.pack.significance_levels,
-        judges=[judge.spec],
+        judges=[judge.name],
     )
 
 
 def _manifest(
     plan: AuditPlan,
     model: Model,
-    judge: Model,
+    judge: Judges,
     inputs: Sequence[InputRef],
     command: Sequence[str],
     compared: PairTally,
     metrics: dict[str, object],
     cost: Cost,
 ) -> Manifest:
+    roles = {"answer": model, **judge_roles(judge)}
     settings: dict[str, object] = {
         **plan.settings,
         "pack": f"{plan.pack.name}@{plan.pack.fingerprint}",
         "mode": "economy" if plan.economy else "full",
         "plan": plan.fingerprint(model, judge),
-        **model_facts({"answer": model, "judge": judge}),
+        **model_facts(roles),
     }
     if plan.economy is not None:
         settings["economy"] = plan.economy.describe()
@@ -401,7 +403,7 @@ def _manifest(
         inputs=list(inputs),
         settings=settings,
         seeds={"sample": plan.seed} if plan.probe or plan.economy else {},
-        models={"answer": model.identity, "judge": judge.identity},
+        models={role: each.identity for role, each in roles.items()},
         prompts={name: plan.pack.prompt(name).label for name in stages},
         counts=Counts(
             kept=compared.pairs - failed,

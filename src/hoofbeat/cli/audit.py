@@ -18,6 +18,7 @@ from hoofbeat.audit.economy_check import calls_saved
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.table_agreement import flip_rates
 from hoofbeat.audit.judge_trial import trial_of, untried_note
+from hoofbeat.audit.judge_votes import PanelAgreement, panel_agreement
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, Under, VerbWithOthers, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
@@ -63,7 +64,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 
     corpus: Path | None
     questions: str | None
-    judge_spec: str | None
+    judge_specs: tuple[str, ...]
     answers_path: Path | None
     fields: str
     sources: tuple[str, ...]
@@ -87,7 +88,8 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 @click.command("audit", cls=AuditCommand, epilog=AuditCommand.under.epilog())
 @click.argument("corpus", metavar="[SOURCES]", required=False, type=click.Path(path_type=Path))
 @click.argument("questions", metavar="[QUESTIONS]", required=False)
-@click.option("--judge", "judge_spec", help="Model that compares the answers [default: the answering model].")
+@click.option("--judge", "judge_specs", multiple=True,
+              help="Model that compares the answers [default: --model]; of several the majority decides.")  # fmt: skip
 @click.option("--answers", "answers_path", type=click.Path(path_type=Path), metavar="FILE",
               help="Answers given in a file (.jsonl, .csv, .parquet: question, source, answer[, absent]).")  # fmt: skip
 @click.option("--fields", default="", metavar="NAME=FIELD,…",
@@ -127,22 +129,22 @@ def command(calling: Calling, **options: object) -> None:
     screen = calling.screen()
     with calling.open() as session:
         model = session.model(calling.model_spec)
-        spec = wanted.judge_spec
-        judge = session.model(spec) if spec and spec != calling.model_spec else model
+        specs = dict.fromkeys(wanted.judge_specs or (calling.model_spec,))
+        judges = [model if spec == calling.model_spec else session.model(spec) for spec in specs]
         in_lines = UsedModels(lambda spec: session.model(spec or calling.model_spec))
         plan, inputs = _planned(wanted, in_lines, screen)
-        tried = trial_of(wanted.trial_path, judge, plan.pack) if wanted.trial_path is not None else None
+        tried = trial_of(wanted.trial_path, judges, plan.pack) if wanted.trial_path is not None else None
         if note := uncompared_note(plan):
             screen.say(note)
         if calling.only_estimate:
-            screen.estimate(estimate_audit(plan, model, judge))
+            screen.estimate(estimate_audit(plan, model, judges))
             return
         if tried is None:
-            screen.say(untried_note(judge, plan.pack, wanted.pack, wanted.output))
+            screen.say(untried_note(judges, plan.pack, wanted.pack, wanted.output))
         made = audit_sources(
             plan,
             model,
-            judge,
+            judges,
             wanted.output,
             inputs=[*inputs, tried[1]] if tried else inputs,
             command=command_words(),
@@ -150,7 +152,7 @@ def command(calling: Calling, **options: object) -> None:
             trial=tried[0] if tried else None,
             progress=screen,
         )
-        screen.calls(model, judge)
+        screen.calls(model, *judges)
         print_audit_outcome(screen, Audit(made))
         screen.finish(made, next_step=("hoofbeat", "report", wanted.output, "-o", "report"))
 
@@ -241,6 +243,8 @@ def print_audit_outcome(screen: Screen, audit: Audit) -> None:
     doubts = ", ".join(f"{cited[name]:,} {name}" for name in _DOUBTS if cited.get(name))
     if doubts:
         screen.say(f"citations of {count_of(cited.get('answers', 0), 'answer')} that are doubtful: {doubts}")
+    if panel := panel_agreement(audit):
+        screen.say(panel_words(panel))
     if metrics.get("label_only"):
         screen.say(f"{count_of(metrics['label_only'], 'judgment')} could be read for the label only")
     if probes := audit.order_probes:
@@ -254,6 +258,16 @@ def print_audit_outcome(screen: Screen, audit: Audit) -> None:
         screen.say(economy_words(check, bases.get("judged", 0)))
     for reason, count in audit.artefact.manifest.counts.reasons.items():
         screen.say(f"left out: {count_of(count, 'row')} ({reason})")
+
+
+def panel_words(panel: PanelAgreement) -> str:
+    """How far several judges agree, and what became of pairs without a majority."""
+    span = panel.unanimous_interval
+    told = (
+        f"{len(panel.judges)} judges: all say the same of {panel.unanimous:,} of {panel.pairs:,} pairs "
+        f"(95% interval {span.low:.1%} to {span.high:.1%}{span.few_note})"
+    )
+    return f"{told}; {panel.no_majority:,} have no majority and therefore no label" if panel.no_majority else told
 
 
 def economy_words(check: Mapping[str, int], judged: int) -> str:

@@ -25,7 +25,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import (
     Calling,
     calling_options,
-    calling_options_of_judge,
+    calling_options_of_judges,
     command_words,
     json_option,
     output_option,
@@ -46,7 +46,7 @@ _INVENTED = "These pairs are invented. How the judge does on pairs of your own, 
               help="At most so many pairs, as many of each label as there are.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draw and of intervals.")
 @output_option(TRIAL)
-@calling_options_of_judge
+@calling_options_of_judges
 def trial_command(pack_spec: str, limit: int, seed: int, output: Path, calling: Calling) -> None:
     """Put pairs of answers whose relation is known to a judge, in both orders.
 
@@ -57,16 +57,17 @@ def trial_command(pack_spec: str, limit: int, seed: int, output: Path, calling: 
     check_target(output.resolve(), TRIAL)
     drawn = trial_pairs(pack, limit=limit, seed=seed)
     with calling.open() as session:
-        model = session.model(calling.model_spec)
+        judges = [session.model(spec) for spec in dict.fromkeys(calling.model_specs)]
         if calling.only_estimate:
-            screen.estimate(estimate_trial(model, drawn, pack))
+            screen.estimate(estimate_trial(judges, drawn, pack))
             return
-        pairs = put_to_judge(model, drawn, pack, progress=screen)
-        artefact, figures = write_trial(pairs, pack, model, output, limit=limit, seed=seed, command=command_words())
-        screen.calls(model)
+        pairs = put_to_judge(judges, drawn, pack, progress=screen)
+        artefact, figures = write_trial(pairs, pack, judges, output, limit=limit, seed=seed, command=command_words())
+        screen.calls(*judges)
         if not screen.as_json:
             show_trial(screen, figures)
-        step = ("hoofbeat", "audit", "SOURCES", "QUESTIONS", "--pack", pack_spec, "--judge", model.spec)
+        named = [word for judge in judges for word in ("--judge", judge.spec)]
+        step = ("hoofbeat", "audit", "SOURCES", "QUESTIONS", "--pack", pack_spec, *named)
         more: dict[str, Any] = {"verdict": figures.verdict} if screen.as_json else {}
         screen.finish(artefact, next_step=(*step, "--trial", output), **more)
 

@@ -118,9 +118,12 @@ def calling_options_of_several(function: Callable[..., None]) -> Callable[..., N
     return _with_calling(function, option)
 
 
-def calling_options_of_judge(function: Callable[..., None]) -> Callable[..., None]:
-    """The same where the one model is a judge that must be named: `--judge`."""
-    option = click.option("--judge", "model_spec", required=True, help=f"Model that judges: {_model_specs()}.")
+def calling_options_of_judges(function: Callable[..., None]) -> Callable[..., None]:
+    """The same where the models are judges, of whom at least one must be named: `--judge`."""
+    option = click.option(
+        "--judge", "model_specs", required=True, multiple=True,
+        help=f"Model that judges: {_model_specs()}. Of several the majority decides.",
+    )  # fmt: skip
     return _with_calling(function, option)
 
 

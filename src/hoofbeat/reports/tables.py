@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import inf, isfinite
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
@@ -32,6 +32,14 @@ _FEW = 10
 def model_name(identity: str) -> str:
     """A model's identity without how it is run (context, threads, runtime), which the last chapter tells in full."""
     return identity.partition(";")[0]
+
+
+def judge_name(models: Mapping[str, str]) -> str:
+    """The judge that a manifest's models name; of several, how many and who."""
+    names = [model_name(name) for role, name in models.items() if role.partition(":")[0] == "judge"]
+    if len(names) > 1:
+        return f"the majority of {len(names)} judges ({', '.join(names)})"
+    return names[0] if names else "an unnamed judge"
 
 
 def short_hash(sha256: str) -> str:

@@ -179,7 +179,7 @@ def test_right_answers_of_few_questions_are_not_taken_for_many() -> None:
 def test_a_judge_that_finds_silence_is_scored() -> None:
     found = trial_figures([a_pair(1, "Consistent", "Absent"), a_pair(2, "Divergent", "Divergent")], FIVE_RELATIONS)
     assert (found.right, found.two_way_right, found.agreement.unscored) == (1, 2, 0)
-    assert [score.label for score in found.labels][0] == "Absent"
+    assert found.labels[0].label == "Absent"
 
 
 def test_the_verdict_is_one_sentence_that_promises_nothing() -> None:

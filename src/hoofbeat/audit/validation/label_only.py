@@ -96,7 +96,7 @@ def judge_both_ways(
 
     async def structured(item: PairToJudgeTwice, exchanged: bool) -> PairLabel:
         a, b = (item.b, item.a) if exchanged else (item.a, item.b)
-        return _of_verdict(await judge.judge(comparison_request(item.question, a, b, pack)))
+        return _of_verdict(await judge.judge(comparison_request(item.question, a, b, pack), model))
 
     async def label_only(item: PairToJudgeTwice, exchanged: bool) -> PairLabel:
         a, b = (item.b, item.a) if exchanged else (item.a, item.b)

@@ -7,14 +7,14 @@ from hoofbeat.audit.findings.validation_folder import AblationFolder
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.validation_section import confusion_blocks
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, judge_name, triple, written
 from hoofbeat.store import Artefact
 
 
 def ablation_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one ablation."""
     found = AblationFolder(artefact).figures
-    judge = model_name(artefact.manifest.models.get("judge", "an unnamed judge"))
+    judge = judge_name(artefact.manifest.models)
     missing = sum(found.unscored.values())
     blocks: list[Block] = [
         Text(

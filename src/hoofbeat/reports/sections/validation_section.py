@@ -15,7 +15,7 @@ from hoofbeat.reports.model import Block, Card, Chart, Details, Entry, Heading, 
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, spread
 from hoofbeat.reports.sections.scores.accuracy_table import alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.judge_agreement import agreement_figures
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, judge_name, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.text import cut
 
@@ -98,7 +98,7 @@ def validation_chapter(artefact: Artefact, prefix: str) -> Chapter:
     folder = ValidationFolder(artefact)
     found = folder.figures
     settings = artefact.manifest.settings
-    judge = model_name(artefact.manifest.models.get("judge", "an unnamed judge"))
+    judge = judge_name(artefact.manifest.models)
     how = ", ".join(f"{count:,} {name}" for name, count in found.references.items())
     blocks: list[Block] = [
         Text(

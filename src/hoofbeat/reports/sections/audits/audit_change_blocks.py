@@ -17,7 +17,7 @@ from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, figure
 from hoofbeat.reports.sections.audits.audit_facts import audit_domain
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, judge_name, model_name, triple, written
 from hoofbeat.store import Artefact, Manifest
 from hoofbeat.text import cut
 
@@ -68,7 +68,6 @@ def _told(change: float | None, span: Interval | None) -> str:
     return f"{written(change, 'points')} points{interval}" if change is not None else "no change can be told"
 
 
-_ROLES = (("judge", "judge"), ("answer", "answering model"))
 _INPUTS = {"corpus": "texts of the sources", "answers": "answers that were given"}
 
 
@@ -76,8 +75,11 @@ def differing(first: Audit, second: Audit) -> list[str]:
     """A sentence for each thing: judge, model, mode, pack, prompts, and what the audits were made of."""
     before, after = first.artefact.manifest, second.artefact.manifest
     told = []
-    for role, what in _ROLES:
-        names = [model_name(each.models.get(role, "")) for each in (before, after)]
+    named = {
+        "judge": [judge_name(each.models) for each in (before, after)],
+        "answering model": [model_name(each.models.get("answer", "")) for each in (before, after)],
+    }
+    for what, names in named.items():
         if names[0] != names[1]:
             told.append(f"The {what} differs ({names[0]}, then {names[1]}): labels may have changed because of it.")
     if first.mode != second.mode:

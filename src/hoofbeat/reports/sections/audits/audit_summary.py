@@ -17,7 +17,7 @@ from hoofbeat.reports.model import Block, Card, Details, Heading, Notice
 from hoofbeat.reports.section import counted, figure
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts
 from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer, mode_card
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, judge_name, written
 
 Span = tuple[float, float] | None
 _CHARTED = 14
@@ -223,7 +223,7 @@ CONTESTED = "Questions with any disagreement"
 def summary(facts: AuditFacts, said: AuditAnswers) -> str:
     """The audit in a sentence of counts."""
     found = facts.found
-    judge = model_name(facts.audit.artefact.manifest.models.get("judge", "an unnamed judge"))
+    judge = judge_name(facts.audit.artefact.manifest.models)
     return (
         f"{count_of(len(facts.audit.sources), 'source')}, {count_of(len(facts.audit.questions), 'question')}, "
         f"{count_of(len(said.slim), 'answer')}, {count_of(found.pairs, 'pair')} of answers: {found.judged:,} with a "

@@ -11,6 +11,7 @@ import polars
 from hoofbeat.audit.economy_check import SPREAD, EconomyCheck, calls_saved
 from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
 from hoofbeat.audit.findings.table_agreement import SIDES, FlipRate, Trial, flip_rates
+from hoofbeat.audit.judge_votes import PanelAgreement, panel_agreement
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.records import Comparison
@@ -18,7 +19,7 @@ from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Chart, Heading, Notice
 from hoofbeat.reports.section import PlantedLabels, counted, spread
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts, state_of
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
 
 """The label planted between two sources (the lesser first) on a question."""
 
@@ -105,7 +106,7 @@ def judged_by_answerer(facts: AuditFacts) -> bool:
     """Whether the model that judged is the one that answered."""
     manifest = facts.audit.artefact.manifest
     answered = not manifest.prompts or "answer-source" in manifest.prompts  # else the answers were given
-    return answered and manifest.models.get("judge", "") == manifest.models.get("answer", "")
+    return answered and facts.audit.judges == [manifest.models.get("answer", "")]
 
 
 def economy_of(facts: AuditFacts) -> EconomyCheck | None:
@@ -152,6 +153,8 @@ def trust_blocks(facts: AuditFacts, said: AuditAnswers, prefix: str, *, planted:
     blocks: list[Block] = [Heading("How far to trust it", f"{prefix}-trust", 3), _bases(facts, prefix)]
     if facts.found.judged:
         blocks += _trial(facts, prefix, planted=planted)
+    if panel := panel_agreement(facts.audit):
+        blocks += _panel(panel, prefix)
     if facts.label_only:
         blocks.append(_label_only(facts))
     if said.slim:
@@ -210,6 +213,35 @@ def _trial(facts: AuditFacts, prefix: str, *, planted: bool) -> list[Block]:
         f"exchanged {flips.flips:,} of {flips.n:,} labels changed. These are not pairs of this audit.",
     )
     return [Notice(found.verdict), table]
+
+
+def _panel(panel: PanelAgreement, prefix: str) -> list[Block]:
+    """How far several judges agree with each other, and what became of pairs without a majority."""
+    alike = panel.unanimous / panel.pairs
+    rows: list[tuple[Cell, ...]] = [
+        ("all judges", panel.pairs, panel.unanimous, triple(alike, panel.unanimous_interval), None)
+    ]
+    for two in panel.every_two.pairs:
+        names = " and ".join(model_name(name) for name in (two.a, two.b))
+        kappa = triple(two.kappa.value, two.kappa.interval)
+        rows.append((names, two.n, two.agree, triple(two.agreement, two.agreement_interval), kappa))
+    alpha = panel.every_two.nominal
+    spread_of = "" if alpha.interval is None else f" ({written((alpha.interval.low, alpha.interval.high), 'number')})"
+    told = "" if alpha.value is None else f" Krippendorff's α {written(alpha.value, 'number')}{spread_of}."
+    table = Table(
+        name=f"{prefix}-judges",
+        caption="How far the judges agree with each other",
+        n=panel.pairs,
+        unit="pairs put to every judge",
+        columns=columns_of("judges | pairs:count | same label:count | share:share | Cohen's κ:number"),
+        rows=tuple(rows),
+        note=f"95% intervals, questions resampled.{told} {count_of(panel.incomplete, 'pair')} lack a vote. Agreement "
+        "between judges does not show that they are right.",
+    )
+    if not panel.no_majority:
+        return [table]
+    tied = count_of(panel.no_majority, "pair")
+    return [table, Notice(f"{tied} without a majority of the judges: no label, counted in no rate. Read them first.")]
 
 
 def _economy(facts: AuditFacts, check: EconomyCheck, prefix: str) -> Table:
