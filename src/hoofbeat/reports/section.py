@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -144,9 +145,10 @@ def figure(name: str, caption: str, draw: ChartRenderer) -> Chart:
 
 def spread(interval: tuple[float, float] | None, form: Form, n: str, method: str = "") -> str:
     """The small print of a key figure: its interval, by which method, and n."""
-    return (
-        f"95% {method or 'interval'} {written(interval, form)}, n\u00a0=\u00a0{n}" if interval else f"n\u00a0=\u00a0{n}"
-    )
+    count = f"n\u00a0=\u00a0{n}"
+    if interval is None or not all(map(isfinite, interval)):
+        return count
+    return f"95% {method or 'interval'} {written(interval, form)}, {count}"
 
 
 def counted(

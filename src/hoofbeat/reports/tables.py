@@ -63,7 +63,8 @@ def written(value: object, form: Form = "text") -> str:
         if len(value) == 2:
             return _range(*value, form)
         figure, *interval = value
-        return f"{_number(figure, form)} ({written_interval(interval, form)})"
+        spread = written_interval(interval, form)
+        return f"{_number(figure, form)} ({spread})" if spread else _number(figure, form)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return _number(value, form)
@@ -77,6 +78,8 @@ def written_interval(interval: Sequence[float], form: Form) -> str:
 
 
 def _number(value: float, form: Form) -> str:
+    if not isfinite(value):
+        return DASH
     match form:
         case "count":
             return f"{value:,.0f}"
@@ -104,6 +107,8 @@ def _signed(digits: str) -> str:
 
 
 def _range(low: float, high: float, form: Form) -> str:
+    if not (isfinite(low) and isfinite(high)):
+        return DASH
     first, last = _number(low, form), _number(high, form)
     if form in {"share", "hundredths"}:
         return f"{first.removesuffix('%')}–{last}"
@@ -216,7 +221,7 @@ def _parts(cell: Cell, width: int) -> list[object]:
 
 
 def _plain(value: object) -> str:
-    if isinstance(value, float):
+    if isinstance(value, float) and isfinite(value):
         return repr(round(value, 12))
     return _line(value) if isinstance(value, str) else plain_cell(value)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import math
 import mmap
 import re
 from array import array
@@ -173,8 +174,11 @@ def read_jsonl(path: Path, kind: type[T]) -> Iterator[T]:
 
 
 def plain_cell(value: object) -> str:
-    """A TSV or CSV cell: tabs and newlines become spaces; what a spreadsheet would run as a formula gets a quote."""
-    text = "" if value is None else str(value)
+    """A TSV or CSV cell: tabs and newlines become spaces; what a spreadsheet would run as a formula gets a quote.
+
+    A number that is not finite, such as the end of an interval that few values leave open, has an empty cell.
+    """
+    text = "" if value is None or (isinstance(value, float) and not math.isfinite(value)) else str(value)
     text = text.replace("\t", " ").replace("\r", " ").replace("\n", " ")
     return _guarded(text) if isinstance(value, str) else text
 
