@@ -16,6 +16,8 @@ without a traceback. Anything else that escapes is a bug.
     ├── BudgetSpent               exit 3   the hard budget stopped the command; nothing is lost
     └── BatchPending              exit 4   requests were written to a batch folder; run again when answered
 
+A gate of `hoofbeat audit gate` that does not pass is no error; the command ends with exit code 5.
+
 A single call that fails is not an exception: it becomes a `records.Failure` and is counted.
 """
 

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
+from hoofbeat.audit.answer_changes import word_changes
 from hoofbeat.audit.answers_by_source import evidence_by_search
 from hoofbeat.audit.answers_file import SourceAnswer
 from hoofbeat.audit.audit_estimate import estimate_audit
@@ -170,6 +171,10 @@ def test_a_source_that_changes_costs_its_own_answers_and_pairs(ledger: Ledger, t
         server.seen.clear()
         audit_sources(a_plan(changed), model, model, tmp_path / "after", inputs=[])
     assert asked(server) == [5, 5, 5 * 4]
+    found = word_changes(*(Audit.open(tmp_path / name) for name in ("before", "after")))
+    assert (found.texts, found.unknown_texts) == (("cairn",), ())
+    assert {(each.source, each.what) for each in found.answers} == {("cairn", ("answer",))}
+    assert found.answers[0].after.answer == "Go ahead, says Cairn."
     one, two = (Audit.open(tmp_path / name).comparisons for name in ("before", "after"))
     kept = [(a, b) for a, b in zip(one, two, strict=True) if "cairn" not in (a.a, a.b)]
     assert kept

@@ -9,18 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.case_records import CaseDecision, CaseStatus, DisagreementCase
+from hoofbeat.audit.case_records import CaseDecision, CaseStatus, DisagreementCase, newest
 from hoofbeat.audit.disagreement_cases import (
     COLUMNS,
     case_id,
     count_states,
+    decisions_json,
     find_reference,
     opponents,
     read_cases,
     read_decisions,
     what_changed,
     worklist,
-    write_decisions,
     write_worklist,
 )
 from hoofbeat.errors import InputError, UsageError
@@ -125,8 +125,9 @@ def test_decisions_are_written_and_read_back(tmp_path: Path) -> None:
     case = read_cases(an_audit(tmp_path / "a", {"q1": "dcc"}))[0]
     first = decided(case, "open", owner="Dr. B")
     second = replace(first, version=2, status="follow", follow="brook")
-    write_decisions(tmp_path / "decisions.json", [second, first])
-    assert read_decisions(tmp_path / "decisions.json") == {case.id: second}
+    (tmp_path / "decisions.json").write_bytes(decisions_json([second, first]))
+    assert read_decisions(tmp_path / "decisions.json") == [first, second]
+    assert newest([second, first]) == {case.id: second}
     assert second.status_words == "follow brook"
     (tmp_path / "other.json").write_text('{"format": "x/1", "decisions": []}')
     (tmp_path / "broken.json").write_text("[]")

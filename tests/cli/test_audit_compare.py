@@ -157,8 +157,8 @@ def test_the_folder_and_the_screen(audits: Path) -> None:
         assert words in done.stderr
     folder = audits / "cmp"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "changed", "charts", "coverage.tsv", "labels.tsv", "manifest.json", "only.tsv", "rates.tsv", "report.html",
-        "report.md", "summary.json",
+        "answers.tsv", "cases.csv", "changed", "charts", "coverage.tsv", "labels.tsv", "manifest.json", "only.tsv",
+        "rates.tsv", "report.html", "report.md", "same-label.tsv", "summary.json",
     ]  # fmt: skip
     rates = {(row["facet"], row["group"], row["rate"]): row for row in rows_of(folder / "rates.tsv")}
     assert rates["", "", "by coverage"]["change"] == "0.5"

@@ -24,7 +24,7 @@ def compare_folders(
     first: Audit, second: Audit, *, facets: Sequence[str], seed: int = 0, progress: Progress = SILENT
 ) -> tuple[AuditsComparison, polars.DataFrame]:
     """The comparison, and the pairs that have another label now; audits with different labels are refused."""
-    domain = RelationLabels.of(_pack(first, second).labels)
+    domain = RelationLabels.of(same_domain(first, second).labels)
     with progress.task("comparing audits", 3) as task:
         sides = []
         for audit in (first, second):
@@ -48,7 +48,7 @@ def comparison_facets(wanted: Sequence[str], audit: Audit) -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
-def _pack(first: Audit, second: Audit) -> Pack:
+def same_domain(first: Audit, second: Audit) -> Pack:
     """The pack of both; audits of different domains are refused."""
     if first.pack.name != second.pack.name or first.pack.labels != second.pack.labels:
         raise UsageError(

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.case_records import (
@@ -24,7 +24,6 @@ from hoofbeat.audit.case_records import (
     DisagreementCase,
     SideWords,
     WorklistRow,
-    newest,
 )
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.pair_plan import same_answer_form
@@ -33,7 +32,7 @@ from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Question
-from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import write_csv
 from hoofbeat.text import for_quote_matching, some_of
 
@@ -115,13 +114,17 @@ def what_changed(before: DisagreementCase, now: DisagreementCase) -> tuple[str, 
     for old, new in ((before.a, now.a), (before.b, now.b)):
         if same_answer_form(old.answer) != same_answer_form(new.answer):
             told.append(f"the answer of {new.source} changed")
-        if [for_quote_matching(each).text for each in old.quotes] != [
-            for_quote_matching(each).text for each in new.quotes
-        ]:
+        if not same_quotes(old, new):
             told.append(f"the quote of {new.source} changed")
     if before.label != now.label:
         told.append(f"the label changed from {before.label} to {now.label}")
     return tuple(told)
+
+
+def same_quotes(old: SideWords, new: SideWords) -> bool:
+    """Whether a source is quoted in the same words; typography does not count."""
+    ours, theirs = ([for_quote_matching(each).text for each in side.quotes] for side in (old, new))
+    return ours == theirs
 
 
 def worklist(
@@ -236,14 +239,15 @@ FORMAT = "hoofbeat-decisions/1"
 
 
 class DecisionsFile(Struct, kw_only=True):
-    """Decisions as they are exported: every version of every case."""
+    """Cases as they are exported: every version of every decision, and the worklist as it was then."""
 
     format: str
     decisions: list[CaseDecision]
+    cases: list[WorklistRow] = field(default_factory=list)
 
 
-def read_decisions(path: Path) -> dict[str, CaseDecision]:
-    """The newest decision on each case, from a file that was exported as JSON."""
+def read_decisions(path: Path) -> list[CaseDecision]:
+    """Every version of the decisions in a file that was exported as JSON."""
     try:
         found = msgspec.json.decode(read_bytes(path), type=DecisionsFile)
     except msgspec.DecodeError as err:
@@ -254,18 +258,14 @@ def read_decisions(path: Path) -> dict[str, CaseDecision]:
         raise InputError(
             f"the decisions are in the format {found.format!r}", where=str(path), fix=f"this version reads {FORMAT}"
         )
-    return newest(found.decisions)
+    return found.decisions
 
 
-def decisions_json(decisions: Iterable[CaseDecision]) -> bytes:
-    """Decisions as `read_decisions` reads them."""
-    rows = sorted(decisions, key=lambda each: (each.seen.question, each.case, each.version))
-    return msgspec.json.format(msgspec.json.encode(DecisionsFile(format=FORMAT, decisions=rows)), indent=1) + b"\n"
-
-
-def write_decisions(path: Path, decisions: Iterable[CaseDecision]) -> None:
-    """Write them to a file."""
-    write_bytes(path, decisions_json(decisions))
+def decisions_json(decisions: Iterable[CaseDecision], rows: Sequence[WorklistRow] = ()) -> bytes:
+    """Decisions as `read_decisions` reads them, with the worklist for other software."""
+    versions = sorted(decisions, key=lambda each: (each.seen.question, each.case, each.version))
+    content = DecisionsFile(format=FORMAT, decisions=versions, cases=list(rows))
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
 COLUMNS = (

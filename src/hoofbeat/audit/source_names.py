@@ -6,6 +6,7 @@ and "source B"; its words are stored as it wrote them, and the names are put in 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -39,7 +40,10 @@ FROM_FACET, FROM_TEXT = "facet", "text"
 
 
 class AuditSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One audited source; `dated_by` says where its date is from, for one found in the text may be another's."""
+    """One audited source; `dated_by` says where its date is from, for one found in the text may be another's.
+
+    `text_sha256` tells one edition of its text from another; it is empty where answers were given.
+    """
 
     id: str
     title: str
@@ -47,6 +51,7 @@ class AuditSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
     date: str = ""
     dated_by: str = ""
     version: str = ""
+    text_sha256: str = ""
 
     @staticmethod
     def of(document: Document) -> AuditSource:
@@ -54,7 +59,13 @@ class AuditSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
         date, by = stated_date(document)
         version = next(iter(facet_values(document.facets, *_VERSIONS)), "")
         return AuditSource(
-            id=document.id, title=document.title, facets=document.facets, date=date, dated_by=by, version=version
+            id=document.id,
+            title=document.title,
+            facets=document.facets,
+            date=date,
+            dated_by=by,
+            version=version,
+            text_sha256=hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest(),
         )
 
 

@@ -38,7 +38,7 @@ from hoofbeat.window import LIMITED_BY_WINDOW, windows_of
 _DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
 _NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens", "--words")
 
-_TRUST, _FOLDERS = "audit_trust", "audit_folders"
+_TRUST, _FOLDERS, _DECISIONS = "audit_trust", "audit_folders", "audit_decisions"
 
 
 class AuditCommand(VerbWithOthers):
@@ -53,6 +53,8 @@ class AuditCommand(VerbWithOthers):
             "ablate": (_TRUST, "judge a sample again with the label alone, and compare"),
             "merge": (_FOLDERS, "put the shards of one audit together"),
             "export": (_FOLDERS, "write matrices by question, and tables"),
+            "cases": (_DECISIONS, "list disagreements as cases, with what was decided on them"),
+            "gate": (_DECISIONS, "fail where what changed since an earlier audit may not pass"),
             "themes": (_FOLDERS, "group what sources differ in into themes"),
         },
         "a corpus",

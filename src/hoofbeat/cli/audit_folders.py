@@ -11,7 +11,10 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_folder import FORMS, export_audit
+from hoofbeat.audit.audit_gate import GateFindings, gate_findings
 from hoofbeat.audit.before_after import compare_folders, comparison_facets
+from hoofbeat.audit.case_records import newest
+from hoofbeat.audit.disagreement_cases import count_states, find_reference
 from hoofbeat.audit.findings.audit_changes import AuditsComparison
 from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases
 from hoofbeat.audit.shard_merge import merge_audits
@@ -26,6 +29,7 @@ from hoofbeat.audit.themes_folder import (
     write_themes,
 )
 from hoofbeat.cli.audit import print_audit_outcome
+from hoofbeat.cli.audit_decisions import decisions_option, known_decisions, reference_option
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option, reasoning_option
 from hoofbeat.errors import UsageError
@@ -76,20 +80,32 @@ def export_command(audit: Path, forms: tuple[str, ...], output: Path, as_json: b
 @click.option("--page-rows", type=click.IntRange(100), default=20_000, show_default=True,
               help="Rows of one file of the list of changed pairs.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the intervals.")
+@decisions_option
+@reference_option
 @output_option("audit-comparison")
 @json_option
 def compare_command(
-    before: Path, after: Path, facets: tuple[str, ...], page_rows: int, seed: int, output: Path, as_json: bool
+    before: Path,
+    after: Path,
+    facets: tuple[str, ...],
+    page_rows: int,
+    seed: int,
+    decisions: str | None,
+    reference: str,
+    output: Path,
+    as_json: bool,
 ) -> None:
-    """Compare the audits BEFORE and AFTER: coverage, labels, and whether disagreement became more frequent, stronger,
-    or only visible."""
+    """Compare the audits BEFORE and AFTER: coverage, labels, answers and quotes, and whether disagreement became more
+    frequent, stronger, or only visible. With --decisions: which cases are closed, reopened and new."""
     screen = Screen(as_json=as_json)
     check_target(output.resolve(), AUDIT_COMPARISON)
     first, second = Audit.open(before), Audit.open(after)
     chosen = comparison_facets(facets, second)
     compared, changed = compare_folders(first, second, facets=chosen, seed=seed, progress=screen)
     warnings, altered = differing(first, second), altered_settings(first, second)
+    found = _gate_findings(first, second, decisions, reference)
     _show_comparison(screen, compared, warnings)
+    _show_words(screen, found, decided=decisions is not None)
     for name, values in altered.items():
         screen.say(f"{name}: {_plain(values[0])}, then {_plain(values[1])}")
     artefact = write_audits(
@@ -97,6 +113,8 @@ def compare_command(
         (first, second),
         compared,
         changed,
+        found,
+        decided=decisions is not None,
         facets=chosen,
         page_rows=page_rows,
         warnings=warnings,
@@ -108,9 +126,36 @@ def compare_command(
         next_step=("open", output / "report.html"),
         summary=msgspec.to_builtins(compared),
         changed=changed.height,
+        changed_answers=len(found.words.answers),
+        changed_texts=list(found.words.texts),
+        cases=count_states(found.rows),
         altered=altered,
         warnings=warnings,
     )
+
+
+def _gate_findings(first: Audit, second: Audit, decisions: str | None, reference: str) -> GateFindings:
+    known = known_decisions(decisions)
+    return gate_findings(
+        first,
+        second,
+        decisions=newest(known.versions) if known else None,
+        reference=find_reference(second, reference),
+    )
+
+
+def _show_words(screen: Screen, found: GateFindings, *, decided: bool) -> None:
+    figures, words = found.figures, found.words
+    screen.say(
+        f"{count_of(len(words.answers), 'answer')} changed; {count_of(len(words.same_label), 'pair')} of sources kept "
+        f"the label over it (answers.tsv, same-label.tsv); {figures['new_disagreements']:,.0f} disagreements are new"
+    )
+    if words.texts:
+        screen.say(f"sources whose text changed: {', '.join(words.texts)}")
+    if decided:
+        counts = count_states(found.rows)
+        told = ", ".join(f"{counts[state]:,} {state}" for state in ("closed", "reopened", "escalated", "open", "new"))
+        screen.say(f"cases: {told}; {counts['gone']:,} no longer disagree")
 
 
 def _plain(value: object) -> str:

@@ -182,12 +182,13 @@ class AnswerView(Struct, frozen=True, kw_only=True):
 class SideView(Struct, frozen=True, kw_only=True):
     """What one source says: its answer, the passages it cites, others that were shown, and what is to be doubted.
 
-    `id` is the source's id, for the small print below its name.
+    `id` is the source's id, for the small print below its name; `marks` are parts of the text (start, end).
     """
 
     name: str
     text: str
     id: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
     cited: tuple[PassageView, ...] = ()
     others: tuple[PassageView, ...] = ()
     unshown: int = 0

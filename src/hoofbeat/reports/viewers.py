@@ -272,7 +272,8 @@ def _pair(view: PairView) -> Iterator[Node]:
 
 def _side(view: SideView) -> Element:
     small: list[Node] = [" ", element("small.id", view.id)] if view.id not in ("", view.name) else []
-    parts: list[Node] = [element("p.side", view.name, *small), _prose(view.text)]
+    text = element("p.prose", *_marked(view.text, view.marks), dir="auto") if view.marks else _prose(view.text)
+    parts: list[Node] = [element("p.side", view.name, *small), text]
     parts += [element("p.warning", warning, dir="auto") for warning in view.warnings]
     parts += map(_passage, view.cited)
     if view.others:
@@ -320,20 +321,24 @@ def _step(step: TraceView) -> Element:
 
 @lru_cache(maxsize=4096)
 def _passage(item: PassageView) -> Element:
-    text: list[Node]
     if item.before or item.after:
-        text = [item.before, element("mark", item.text), item.after]
+        parts = [part for part in (item.before, element("mark", item.text), item.after) if part]
     else:
-        text, place = [], 0
-        for start, end in item.marks:
-            text += [item.text[place:start], element("mark", item.text[start:end])]
-            place = end
-        text.append(item.text[place:])
-    parts = [part for part in text if part]
+        parts = _marked(item.text, item.marks)
     if item.cited:
         source = element("footer", item.source, " ", element("span.tag.cited", "cited"))
         return element("blockquote.cited", element("p", *parts), source, dir="auto")
     return element("blockquote", element("p", *parts), element("footer", item.source), dir="auto")
+
+
+def _marked(text: str, marks: Sequence[tuple[int, int]]) -> list[Node]:
+    """A text with its marked parts."""
+    parts: list[Node] = []
+    place = 0
+    for start, end in marks:
+        parts += [text[place:start], element("mark", text[start:end])]
+        place = end
+    return [part for part in (*parts, text[place:]) if part]
 
 
 def _folded(summary: str, inside: Iterable[Node]) -> Element:

@@ -10,14 +10,17 @@ import msgspec
 import polars
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.audit_gate import GateFindings
 from hoofbeat.audit.findings.audit_changes import AuditsComparison, CoverageChange
 from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import interval_bar, interval_dots, number_matrix
+from hoofbeat.reports.comparison.gate_page import case_blocks, write_changes
 from hoofbeat.reports.model import Block, Chart, Heading, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import NOTICE, report_files
 from hoofbeat.reports.section import figure
 from hoofbeat.reports.sections.audits.audit_change_blocks import change_cards, change_in_words
+from hoofbeat.reports.sections.audits.word_change_blocks import word_change_blocks
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
@@ -57,7 +60,9 @@ def write_audits(
     audits: tuple[Audit, Audit],
     compared: AuditsComparison,
     changed: polars.DataFrame,
+    findings: GateFindings,
     *,
+    decided: bool = False,
     facets: Sequence[str],
     page_rows: int,
     warnings: Sequence[str],
@@ -66,7 +71,8 @@ def write_audits(
 ) -> Artefact:
     """Write the folder: `summary.json`, tables of rates, labels and coverage, the changed pairs, and the report.
 
-    A file of changed pairs has `page_rows` rows; the report begins with `warnings`.
+    A file of changed pairs has `page_rows` rows; the report begins with `warnings`. `findings` are what the sources say
+    now and which cases are new; `decided` says that decisions were looked up.
     """
     names = audits[0].artefact.path.resolve().name, audits[1].artefact.path.resolve().name
     split = compared.split
@@ -76,7 +82,9 @@ def write_audits(
         for number, start in enumerate(range(0, changed.height, page_rows), start=1):
             page = changed.slice(start, page_rows)
             write_tsv(draft.path / "changed" / f"changed-{number:04}.tsv", page.columns, page.iter_rows())
-        for name, content in report_files(_page(compared, names, warnings), ("html", "markdown")):
+        write_changes(draft.path, findings, decided=decided)
+        words = (*word_change_blocks(findings.words, *audits), *case_blocks(findings, audits[1].names, decided=decided))
+        for name, content in report_files(_page(compared, names, warnings, words), ("html", "markdown")):
             write_bytes(draft.path / name, content)
         draft.finish(
             Manifest(
@@ -157,7 +165,9 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
     return (interval.low, interval.high) if interval else (None, None)
 
 
-def _page(compared: AuditsComparison, names: tuple[str, str], warnings: Sequence[str]) -> Report:
+def _page(
+    compared: AuditsComparison, names: tuple[str, str], warnings: Sequence[str], words: Sequence[Block]
+) -> Report:
     """The whole page."""
     split = compared.split
     blocks: list[Block] = [
@@ -172,6 +182,7 @@ def _page(compared: AuditsComparison, names: tuple[str, str], warnings: Sequence
         *(_group_table(facet, groups, compared.questions) for facet, groups in compared.groups.items() if groups),
         Heading("Labels that moved", "labels"),
         *_labels(compared),
+        *words,
         Heading("What each source covers", "coverage"),
         *_coverage(compared.coverage),
     ]

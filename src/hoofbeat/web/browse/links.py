@@ -195,6 +195,7 @@ KINDS: dict[str, FolderKind] = {
     ),
     "packets": FolderKind("Packets for annotators", "Pairs of an audit, blinded, for people to label.", "pair"),
     "audit-comparison": FolderKind("Two audits compared", "The same questions before and after a change.", "pair"),
+    "gate": FolderKind("Audit gate", "Whether what changed between two audits may pass.", "condition"),
     "audit-export": FolderKind("Audit for others", "An audit's matrices and records as files.", "pair"),
     "export": FolderKind("Export", "Files in the formats that others read."),
     "index": FolderKind("Search index", "What retrievers built over a corpus, kept to be quick."),

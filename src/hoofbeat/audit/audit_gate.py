@@ -1,0 +1,206 @@
+"""The gate: may a change of sources, questions or models pass? Figures of two audits, and conditions that fail it.
+
+A condition compares a figure with a number: `new_disagreements > 0`, `share_disagree >= 20%`; several are joined by
+`and`, and each `--fail-if` fails the gate by itself. A figure that has no value (no pair was judged) can't be shown to
+be in order, so its condition fails and says so.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
+
+from msgspec import Struct
+
+from hoofbeat.audit.answer_changes import (
+    SILENT,
+    WordChanges,
+    count_changes,
+    labels_before_and_after,
+    word_changes,
+)
+from hoofbeat.audit.audit_folder import Audit
+from hoofbeat.audit.before_after import same_domain
+from hoofbeat.audit.case_records import CaseDecision, DisagreementCase, WorklistRow
+from hoofbeat.audit.disagreement_cases import read_cases, worklist
+from hoofbeat.audit.findings.audit_changes import reworded_questions
+from hoofbeat.audit.findings.pair_arrays import pairs_of
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.text import some_of
+
+_DECISIONS, _REFERENCE = "--decisions", "--reference"
+FIGURES: dict[str, tuple[str, str]] = {
+    "disagreements": ("pairs of sources that disagree after the change", ""),
+    "new_disagreements": ("of these, pairs that did not disagree before", ""),
+    "resolved_disagreements": ("pairs that disagreed before and do not now", ""),
+    "serious_disagreements": ("pairs that disagree with the highest significance", ""),
+    "new_serious_disagreements": ("of these, pairs that did not disagree before", ""),
+    "share_disagree": ("share of judged pairs that disagree", ""),
+    "share_disagree_change": ("the same share, after less before", ""),
+    "changed_answers": ("answers in other words than before", ""),
+    "changed_quotes": ("answers with another quote than before", ""),
+    "newly_silent": ("sources that answered a question before and are silent now", ""),
+    "changed_labels": ("pairs in both audits with another label", ""),
+    "changed_texts": ("sources whose text changed", ""),
+    "failed_pairs": ("pairs without a label, because a call failed", ""),
+    "undecided": ("disagreements that nobody has decided on", _DECISIONS),
+    "reopened": ("closed cases whose answer, quote or label changed since", _DECISIONS),
+    "escalated": ("disagreements that are escalated", _DECISIONS),
+    "closed": ("disagreements that are accepted, or on which a source is followed", _DECISIONS),
+    "against_reference": ("disagreements with the reference", _REFERENCE),
+    "new_against_reference": ("of these, pairs that did not disagree before", _REFERENCE),
+}
+"""What a condition can name: the figure in words, and the option it needs."""
+
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+_TERM = re.compile(
+    r"\s*(?P<name>[a-z_]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<number>[+-]?\d+(?:\.\d+)?)\s*(?P<percent>%?)\s*"
+)
+_EXAMPLE = 'write it like "new_disagreements > 0" or "share_disagree > 20% and undecided > 0"'
+
+
+class Term(Struct, frozen=True):
+    """One comparison of a condition."""
+
+    name: str
+    sign: str
+    number: float
+
+    def holds(self, figures: Mapping[str, float | None]) -> bool | None:
+        """Whether it holds; None where the figure has no value."""
+        value = figures[self.name]
+        return None if value is None else _OPERATORS[self.sign](value, self.number)
+
+
+class Condition(Struct, frozen=True, kw_only=True):
+    """A condition that fails the gate: all its terms hold."""
+
+    text: str
+    terms: tuple[Term, ...]
+
+
+class ConditionResult(Struct, frozen=True, kw_only=True):
+    """What became of a condition: whether the gate fails by it, the figures it looked at, and why if one is missing."""
+
+    condition: str
+    failed: bool
+    figures: dict[str, float | None]
+    why: str = ""
+
+
+class GateFindings(Struct, frozen=True, kw_only=True):
+    """Two audits as the gate sees them: figures, the worklist after the change, what is new, and the words."""
+
+    figures: dict[str, float | None]
+    rows: tuple[WorklistRow, ...]
+    new: frozenset[str]
+    resolved: tuple[DisagreementCase, ...]
+    words: WordChanges
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition; what is wrong with it is said."""
+    terms = []
+    for part in re.split(r"\band\b", text):
+        match = _TERM.fullmatch(part)
+        if match is None:
+            raise UsageError(f"the condition {text!r} can't be read at {part.strip()!r}", fix=_EXAMPLE)
+        if match["name"] not in FIGURES:
+            close = get_close_matches(match["name"], FIGURES, n=3, cutoff=0.5)
+            known = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(FIGURES)}"
+            raise UsageError(f"there is no figure {match['name']!r} in the condition {text!r}", fix=known)
+        number = float(match["number"]) / (100 if match["percent"] else 1)
+        terms.append(Term(match["name"], match["sign"], number))
+    return Condition(text=" ".join(text.split()), terms=tuple(terms))
+
+
+def check_conditions(conditions: Sequence[Condition], *, decisions: bool, reference: bool) -> None:
+    """Refuse a condition whose figure needs an option that is not given."""
+    given = {_DECISIONS: decisions, _REFERENCE: reference, "": True}
+    for condition in conditions:
+        for term in condition.terms:
+            option = FIGURES[term.name][1]
+            if not given[option]:
+                raise UsageError(f"{term.name} in {condition.text!r} needs {option}", fix=f"add {option}")
+
+
+def judge_condition(condition: Condition, figures: Mapping[str, float | None]) -> ConditionResult:
+    """Whether the gate fails by a condition."""
+    mine = {term.name: figures[term.name] for term in condition.terms}
+    held = [term.holds(figures) for term in condition.terms]
+    missing = [term.name for term, each in zip(condition.terms, held, strict=True) if each is None]
+    failed = False not in held
+    why = f"{some_of(missing, 3)} has no value: no pair was judged" if missing and failed else ""
+    return ConditionResult(condition=condition.text, failed=failed, figures=mine, why=why)
+
+
+def gate_findings(
+    before: Audit,
+    after: Audit,
+    *,
+    decisions: Mapping[str, CaseDecision] | None = None,
+    reference: Collection[str] = (),
+) -> GateFindings:
+    """All figures of two audits; those that need decisions or a reference are nought without."""
+    domain = RelationLabels.of(same_domain(before, after).labels)
+    if other := reworded_questions(before.questions, after.questions):
+        raise InputError(
+            f"these are different questions under the same names: {some_of(other, 3)}",
+            fix="compare audits that asked the same questions, word for word",
+        )
+    old, now = read_cases(before), read_cases(after)
+    were, are = {case.id for case in old}, {case.id for case in now}
+    rows = worklist(after, now, decisions or {}, reference=reference)
+    words = word_changes(before, after)
+    compared = {(question.id, source.id) for question in after.questions for source in after.sources}
+    resolved = [
+        case
+        for case in old
+        if case.id not in are and all((case.question, source) in compared for source in case.sources)
+    ]
+    new = frozenset(are - were)
+    top = after.pack.significance_levels[-1] if after.pack.significance_levels else ""
+    serious = {case.id for case in now if top and case.significance == top}
+    against = {row.case.id for row in rows if row.against_reference and row.state != "gone"}
+    shares, failed = zip(*(_share(audit, domain) for audit in (before, after)), strict=True)
+    states = [row.state for row in rows]
+    changed = count_changes(words.answers)
+    figures: dict[str, float | None] = {
+        "disagreements": len(now),
+        "new_disagreements": len(new),
+        "resolved_disagreements": len(resolved),
+        "serious_disagreements": len(serious),
+        "new_serious_disagreements": len(serious & new),
+        "share_disagree": shares[1],
+        "share_disagree_change": None if None in shares else shares[1] - shares[0],
+        "changed_answers": changed["answer"],
+        "changed_quotes": changed["quote"],
+        "newly_silent": changed[SILENT],
+        "changed_labels": _changed_labels(before, after),
+        "changed_texts": len(words.texts),
+        "failed_pairs": failed[1],
+        "undecided": states.count("new"),
+        "reopened": states.count("reopened"),
+        "escalated": states.count("escalated"),
+        "closed": states.count("closed"),
+        "against_reference": len(against),
+        "new_against_reference": len(against & new),
+    }
+    return GateFindings(figures=figures, rows=tuple(rows), new=new, resolved=tuple(resolved), words=words)
+
+
+def _share(audit: Audit, domain: RelationLabels) -> tuple[float | None, int]:
+    """The share of judged pairs that disagree, and how many have no label."""
+    pairs = pairs_of(audit.frame(), domain)
+    judged = int(pairs.judged.sum())
+    return (int(pairs.diverging.sum()) / judged if judged else None), int((pairs.label < 0).sum())
+
+
+def _changed_labels(before: Audit, after: Audit) -> int:
+    table = labels_before_and_after(before, after)
+    return int((~table["label"].eq_missing(table["label_after"])).sum())

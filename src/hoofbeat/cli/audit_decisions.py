@@ -1,0 +1,234 @@
+"""`hoofbeat audit cases` and `gate`: disagreements as a worklist, and whether a change may pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.audit import Audit
+from hoofbeat.audit.audit_gate import FIGURES, check_conditions, gate_findings, judge_condition, parse_condition
+from hoofbeat.audit.case_records import STATES, CaseDecision, CaseState, WorklistRow, newest
+from hoofbeat.audit.disagreement_cases import (
+    count_states,
+    decisions_json,
+    find_reference,
+    opponents,
+    read_cases,
+    read_decisions,
+    worklist,
+    write_worklist,
+)
+from hoofbeat.audit.gate_formats import result_words
+from hoofbeat.audit.source_names import SourceNames
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.errors import UsageError
+from hoofbeat.reports.comparison.gate_page import FAILED, GATE, GateOptions, write_gate
+from hoofbeat.reports.tables import Column, count_of
+from hoofbeat.store import InputRef, check_target
+from hoofbeat.store.artefact import file_reference
+from hoofbeat.store.files import write_bytes
+from hoofbeat.text import cut
+
+_PATH = click.Path(path_type=Path)
+_SHOWN = 20
+
+
+class KnownDecisions(Struct, frozen=True, kw_only=True):
+    """Every version of every decision, where they are from, and that file as an input of what is made."""
+
+    versions: tuple[CaseDecision, ...]
+    where: str
+    inputs: tuple[InputRef, ...] = ()
+
+
+def decisions_option(function: Callable[..., None]) -> Callable[..., None]:
+    """`--decisions`: what the team decided on cases."""
+    return click.option(
+        "--decisions", metavar="FILE|STORE",
+        help="What was decided on cases: the review store (review.db, postgresql://…), or a .json file of "
+        "`audit cases`.",
+    )(function)  # fmt: skip
+
+
+def reference_option(function: Callable[..., None]) -> Callable[..., None]:
+    """`--reference`: whom the team measures the others by."""
+    return click.option(
+        "--reference", default="", metavar="NAME",
+        help="Your own protocol among the sources (id, title or institution): who contradicts it comes first.",
+    )(function)  # fmt: skip
+
+
+def known_decisions(given: str | None) -> KnownDecisions | None:
+    """The decisions that an option names; None where none is given."""
+    if given is None:
+        return None
+    if given.endswith(".json"):
+        path = Path(given)
+        found = read_decisions(path)
+        return KnownDecisions(versions=tuple(found), where=given, inputs=(file_reference(path, "decisions"),))
+    if "://" not in given and not Path(given).is_file():
+        raise UsageError(
+            "there are no decisions here", where=given, fix="name the review store, or a .json file of `audit cases`"
+        )
+    from hoofbeat.review.review_store import ReviewStore
+
+    with ReviewStore.open(given) as store:
+        return KnownDecisions(versions=tuple(store.case_history()), where=store.where)
+
+
+def reference_words(audit: Audit, reference: frozenset[str]) -> str:
+    """The reference as people call it."""
+    return " and ".join(audit.names.full(source) for source in sorted(reference))
+
+
+@click.command("cases")
+@click.argument("audit", type=_PATH)
+@decisions_option
+@reference_option
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES),
+              help="Only cases in this state; several may be given.")  # fmt: skip
+@click.option("-o", "--output", type=_PATH, help="Write the cases to this file, .csv or .json.")
+@json_option
+def cases_command(
+    audit: Path,
+    decisions: str | None,
+    reference: str,
+    states: tuple[CaseState, ...],
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """List the disagreements of AUDIT as cases, with what was decided on each: new, open, escalated, reopened, closed.
+
+    A .json file that is written can be given to --decisions of the next audit; .csv is for a spreadsheet.
+    """
+    screen = Screen(as_json=as_json)
+    if output is not None and output.suffix not in (".csv", ".json"):
+        raise UsageError(f"cases can't be written as {output.name!r}", fix="name a .csv or a .json file")
+    opened = Audit.open(audit)
+    chosen = find_reference(opened, reference)
+    known = known_decisions(decisions)
+    versions = known.versions if known else ()
+    cases = read_cases(opened)
+    rows = worklist(opened, cases, newest(versions), reference=chosen)
+    shown = [row for row in rows if not states or row.state in states]
+    if output is not None:
+        if output.suffix == ".csv":
+            write_worklist(output, shown)
+        else:
+            there = {row.case.id for row in rows}
+            write_bytes(output, decisions_json([each for each in versions if each.case in there], shown))
+    ranked = opponents(cases, chosen, opened) if chosen else []
+    if as_json:
+        screen.emit(
+            {
+                "kind": "cases",
+                "states": count_states(rows),
+                "cases": msgspec.to_builtins(shown),
+                "opponents": msgspec.to_builtins(ranked),
+                **({"file": str(output)} if output else {}),
+            }
+        )
+        return
+    _show_cases(screen, opened.names, rows, shown)
+    if chosen:
+        screen.title(f"Who disagrees with {reference_words(opened, chosen)}")
+        strongest = opened.pack.labels[-1].name
+        titles = (strongest, "of highest significance", "in all")
+        columns: list[str | Column] = ["source", *(Column(name, "count") for name in titles)]
+        screen.table(columns, [(opened.names.full(o.source), o.strongest, o.serious, o.cases) for o in ranked])
+    if output is not None:
+        click.echo(f"cases: {output} ({len(shown)} of {len(rows)})")
+
+
+def _show_cases(screen: Screen, names: SourceNames, rows: Sequence[WorklistRow], shown: Sequence[WorklistRow]) -> None:
+    told = ", ".join(f"{count:,} {_WORDS[state]}" for state, count in count_states(rows).items() if count)
+    screen.title(f"{count_of(len(rows), 'case')}: {told}" if rows else "no sources disagree")
+    if not shown:
+        return
+    screen.table(
+        ("question", "sources", "label", "state", "status", "owner", "they differ in"),
+        [
+            (
+                row.case.question,
+                names.both(*row.case.sources),
+                row.case.label,
+                row.state,
+                row.decision.status_words if row.decision else "open",
+                row.decision.owner if row.decision else "",
+                cut("; ".join(row.changes) or row.case.about, 70),
+            )
+            for row in shown[:_SHOWN]
+        ],
+    )
+    if len(shown) > _SHOWN:
+        screen.say(f"and {len(shown) - _SHOWN:,} more; write all with -o cases.csv")
+
+
+_WORDS: dict[CaseState, str] = {
+    "reopened": "reopened",
+    "escalated": "escalated",
+    "new": "new",
+    "open": "open",
+    "closed": "closed",
+    "gone": "no longer disagreeing",
+}
+
+
+@click.command("gate", epilog=f"Figures of a condition: {', '.join(FIGURES)}.")
+@click.argument("before", type=_PATH)
+@click.argument("after", type=_PATH)
+@click.option("--fail-if", "conditions", multiple=True, metavar="CONDITION",
+              help='Fail where this holds: "new_disagreements > 0", "share_disagree > 20% and undecided > 0"; several '
+              "may be given.")  # fmt: skip
+@decisions_option
+@reference_option
+@output_option("gate")
+@json_option
+def gate_command(
+    before: Path,
+    after: Path,
+    conditions: tuple[str, ...],
+    decisions: str | None,
+    reference: str,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Say whether what changed from the audit BEFORE to AFTER may pass, for continuous integration.
+
+    Where a condition holds, the command ends with exit code 5. The folder has a page, Markdown for a pull request,
+    JUnit XML, SARIF and JSON.
+    """
+    screen = Screen(as_json=as_json)
+    if not conditions:
+        raise UsageError("a gate needs a condition", fix='give one: --fail-if "new_disagreements > 0"')
+    parsed = [parse_condition(text) for text in conditions]
+    check_conditions(parsed, decisions=decisions is not None, reference=bool(reference))
+    check_target(output.resolve(), GATE)
+    first, second = Audit.open(before), Audit.open(after)
+    chosen = find_reference(second, reference)
+    known = known_decisions(decisions)
+    found = gate_findings(first, second, decisions=newest(known.versions) if known else None, reference=chosen)
+    results = [judge_condition(condition, found.figures) for condition in parsed]
+    options = GateOptions(
+        decisions=known.where if known else "",
+        reference=reference_words(second, chosen),
+        inputs=known.inputs if known else (),
+    )
+    artefact = write_gate(output, (first, second), found, results, options, command=command_words())
+    failed = any(result.failed for result in results)
+    screen.title(f"the gate {'fails' if failed else 'passes'}")
+    for result in results:
+        screen.say(f"{'fails' if result.failed else 'passes'}: {result.condition} ({result_words(result)})")
+    screen.finish(
+        artefact,
+        next_step=("open", output / "report.html"),
+        passed=not failed,
+        conditions=msgspec.to_builtins(results),
+    )
+    if failed:
+        click.get_current_context().exit(FAILED)

@@ -1,0 +1,261 @@
+"""The gate's summary on one page, as HTML and as Markdown for a pull request, and its folder for other tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.audit import Audit
+from hoofbeat.audit.audit_gate import FIGURES, ConditionResult, GateFindings
+from hoofbeat.audit.case_records import WorklistRow
+from hoofbeat.audit.disagreement_cases import count_states, write_worklist
+from hoofbeat.audit.gate_formats import figure_words, junit_xml, result_words, sarif_log
+from hoofbeat.audit.source_names import SourceNames
+from hoofbeat.reports.model import Block, Card, Heading, Lead, Notice, Report, Text
+from hoofbeat.reports.report_writer import NOTICE, report_files
+from hoofbeat.reports.tables import Cell, Table, columns_of, count_of
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import write_tsv
+from hoofbeat.text import cut
+from hoofbeat.version import __version__
+
+GATE = "gate"
+"""The kind of folder that holds a gate's verdict."""
+
+FAILED = 5
+"""The exit code of a gate that fails."""
+
+_CASES, _ANSWERS, _WORDS = 10, 6, 160
+
+
+class GateOptions(Struct, frozen=True, kw_only=True):
+    """What the figures rest on beside the two audits: decisions and a reference, in words; empty where not given."""
+
+    decisions: str = ""
+    reference: str = ""
+    inputs: tuple[InputRef, ...] = ()
+
+
+def write_gate(
+    target: Path,
+    audits: tuple[Audit, Audit],
+    findings: GateFindings,
+    results: Sequence[ConditionResult],
+    options: GateOptions,
+    *,
+    command: Sequence[str] = (),
+) -> Artefact:
+    """Write `report.html`, `report.md`, `junit.xml`, `gate.sarif` and `gate.json`."""
+    after = audits[1]
+    failed = any(result.failed for result in results)
+    names = after.names
+    report = gate_report(audits, findings, results, options)
+    lines = {question.id: number for number, question in enumerate(after.questions, start=1)}
+    log = sarif_log(
+        results, findings, names.short, uri=_uri(after), lines=lines, exit_code=FAILED if failed else 0
+    )  # fmt: skip
+    told = {
+        "passed": not failed,
+        "conditions": results,
+        "figures": _given(findings, options),
+        "new": [row.case for row in findings.rows if row.case.id in findings.new],
+        "reopened": [row for row in findings.rows if row.state == "reopened"],
+        "resolved": findings.resolved,
+        "changed_answers": findings.words.answers,
+        "changed_texts": findings.words.texts,
+    }
+    with create(target, replace_kind=GATE) as draft:
+        for name, content in report_files(report, ("html", "markdown")):
+            write_bytes(draft.path / name, content)
+        write_bytes(draft.path / "junit.xml", junit_xml(results, findings, names.short))
+        write_bytes(draft.path / "gate.sarif", msgspec.json.format(msgspec.json.encode(log), indent=1) + b"\n")
+        write_bytes(draft.path / "gate.json", msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")
+        draft.finish(
+            Manifest(
+                kind=GATE,
+                title=report.title,
+                command=list(command),
+                inputs=[*(audit.artefact.reference() for audit in audits), *options.inputs],
+                settings={
+                    "conditions": [result.condition for result in results],
+                    "reference": options.reference,
+                },
+                counts=Counts(kept=len(results)),
+                metrics={"passed": not failed, **_given(findings, options)},
+            )
+        )
+    return open_artefact(target, GATE)
+
+
+def _uri(audit: Audit) -> str:
+    """The file with the questions, as a tool finds it from here; a folder elsewhere goes by its name."""
+    relative = os.path.relpath(audit.artefact.path.resolve() / "questions.jsonl")
+    place = Path(relative)
+    return quote((Path(audit.artefact.path.name, place.name) if ".." in place.parts else place).as_posix())
+
+
+def _given(findings: GateFindings, options: GateOptions) -> dict[str, float | None]:
+    """The figures that have what they need."""
+    there = {"--decisions": bool(options.decisions), "--reference": bool(options.reference), "": True}
+    return {name: value for name, value in findings.figures.items() if there[FIGURES[name][1]]}
+
+
+def gate_report(
+    audits: tuple[Audit, Audit], findings: GateFindings, results: Sequence[ConditionResult], options: GateOptions
+) -> Report:
+    """The page: the verdict, each condition, what is new or open again, and the words that changed."""
+    before, after = (audit.artefact.path.resolve().name for audit in audits)
+    names = audits[1].names
+    failed = [result for result in results if result.failed]
+    figures = findings.figures
+    verdict = "fails" if failed else "passes"
+    lead = (
+        f"The gate fails by {count_of(len(failed), 'condition')}: {'; '.join(result.condition for result in failed)}."
+        if failed
+        else f"The gate passes: none of its {count_of(len(results), 'condition')} holds."
+    )
+    cards = [
+        Card(label="Gate", value=verdict, detail=f"{before} → {after}"),
+        Card(
+            label="Disagreements",
+            value=figure_words("disagreements", figures["disagreements"]),
+            detail=f"{figures['new_disagreements']:,.0f} new, {figures['resolved_disagreements']:,.0f} resolved",
+        ),
+        Card(
+            label="Judged pairs that disagree",
+            value=figure_words("share_disagree", figures["share_disagree"]),
+            detail=f"{figure_words('share_disagree_change', figures['share_disagree_change'])} since before",
+        ),
+    ]
+    if options.decisions:
+        detail = f"{figures['closed']:,.0f} closed, {figures['undecided']:,.0f} undecided"
+        cards.append(Card(label="Closed cases open again", value=f"{figures['reopened']:,.0f}", detail=detail))
+    blocks: list[Block] = [Heading("Conditions", "conditions"), _conditions(results)]
+    if options.reference:
+        blocks.append(Text(f"Disagreements with {options.reference} come first.", label="Reference"))
+    blocks += case_blocks(findings, names, decided=bool(options.decisions))
+    blocks += _word_blocks(findings, names)
+    return Report(
+        title=f"Audit gate {verdict}: {before} → {after}",
+        notice=NOTICE,
+        version=__version__,
+        subtitle="What changed between two audits, and whether that may pass.",
+        leads=(Lead(lead),),
+        cards=tuple(cards),
+        blocks=tuple(blocks),
+    )
+
+
+def _conditions(results: Sequence[ConditionResult]) -> Table:
+    rows = tuple(("fails" if result.failed else "passes", result.condition, result_words(result)) for result in results)
+    return Table(
+        name="conditions", caption="Each condition fails the gate if it holds", n=len(rows), unit="conditions",
+        columns=columns_of("verdict | fail if | found"), rows=rows,
+    )  # fmt: skip
+
+
+def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool) -> list[Block]:
+    """The cases that are open again and the disagreements that are new, the most serious first."""
+    reopened = [row for row in findings.rows if row.state == "reopened"]
+    new = [row for row in findings.rows if row.case.id in findings.new]
+    blocks: list[Block] = []
+    if decided:
+        counts = count_states(findings.rows)
+        told = ", ".join(f"{counts[state]:,} {state}" for state in ("closed", "reopened", "escalated", "open", "new"))
+        blocks.append(Text(f"{told}; {counts['gone']:,} no longer disagree.", label="Cases by what was decided"))
+    if reopened:
+        rows = tuple((*_named(row, names), _signed(row), "; ".join(row.changes)) for row in reopened[:_CASES])
+        blocks += [
+            Heading("Open again", "reopened"),
+            Table(
+                name="reopened", caption="Closed cases whose words changed", n=len(reopened), unit="cases",
+                columns=columns_of("question | sources | label | decided | what changed"), rows=rows,
+                note=_more(len(reopened)),
+            ),
+        ]  # fmt: skip
+    if new:
+        rows = tuple(
+            (*_named(row, names), row.case.significance or "–", cut(row.case.about, _WORDS)) for row in new[:_CASES]
+        )
+        blocks += [
+            Heading("New disagreements", "new"),
+            Table(
+                name="new", caption="Pairs of sources that did not disagree before", n=len(new), unit="cases",
+                columns=columns_of("question | sources | label | significance | they differ in"), rows=rows,
+                note=_more(len(new)),
+            ),
+        ]  # fmt: skip
+    if not reopened and not new:
+        blocks.append(Notice("No disagreement is new and no case is open again."))
+    return blocks
+
+
+def write_changes(folder: Path, findings: GateFindings, *, decided: bool) -> None:
+    """Tables of answers that changed, of pairs that keep their label over it, and of cases."""
+    words = findings.words
+    write_tsv(
+        folder / "answers.tsv",
+        ("question", "source", "what", "before", "after", "quotes_before", "quotes_after", "labels_changed",
+         "labels_kept"),
+        [
+            (each.question, each.source, ", ".join(each.what), each.before.answer, each.after.answer,
+             " … ".join(each.before.quotes), " … ".join(each.after.quotes), each.moved, each.kept)
+            for each in words.answers
+        ],
+    )  # fmt: skip
+    write_tsv(
+        folder / "same-label.tsv",
+        ("question", "a", "b", "label", "answers_changed"),
+        [(each.question, each.a, each.b, each.label, ", ".join(each.changed)) for each in words.same_label],
+    )
+    new = [row for row in findings.rows if row.case.id in findings.new]
+    write_worklist(folder / "cases.csv", findings.rows if decided else new)
+
+
+def _named(row: WorklistRow, names: SourceNames) -> tuple[Cell, ...]:
+    return row.case.question, names.both(*row.case.sources), row.case.label
+
+
+def _signed(row: WorklistRow) -> str:
+    decision = row.decision
+    return f"{decision.status_words}, {decision.name}, {decision.date[:10]}" if decision else ""
+
+
+def _more(count: int) -> str:
+    return f"The first {_CASES} of {count:,}; all are in gate.json." if count > _CASES else ""
+
+
+def _word_blocks(findings: GateFindings, names: SourceNames) -> list[Block]:
+    words = findings.words
+    blocks: list[Block] = []
+    if words.texts:
+        told = "; ".join(names.full(source) for source in words.texts[:_CASES])
+        more = f"; and {len(words.texts) - _CASES} more" if len(words.texts) > _CASES else ""
+        blocks.append(Text(f"{told}{more}.", label="Whose text changed"))
+    if words.answers:
+        shown = sorted(words.answers, key=lambda each: (-each.moved, each.question, each.source))[:_ANSWERS]
+        rows = tuple(
+            (
+                each.question,
+                names.short(each.source),
+                cut(each.before.answer, _WORDS) or "silent",
+                cut(each.after.answer, _WORDS) or "silent",
+            )
+            for each in shown
+        )
+        count = len(words.answers)
+        blocks += [
+            Heading("Answers that changed", "answers"),
+            Table(
+                name="answers", caption="What sources said before and say now", n=count, unit="answers",
+                columns=columns_of("question | source | before | after"), rows=rows,
+                note=f"The first {_ANSWERS} of {count:,}; audit compare shows all." if count > _ANSWERS else "",
+            ),
+        ]  # fmt: skip
+    return blocks
