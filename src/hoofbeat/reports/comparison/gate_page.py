@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from urllib.parse import quote
+from pathlib import Path, PurePosixPath
 
 import msgspec
 from msgspec import Struct
@@ -95,9 +94,9 @@ def write_gate(
 
 def _uri(audit: Audit) -> str:
     """The file with the questions, as a tool finds it from here; a folder elsewhere goes by its name."""
-    relative = os.path.relpath(audit.artefact.path.resolve() / "questions.jsonl")
-    place = Path(relative)
-    return quote((Path(audit.artefact.path.name, place.name) if ".." in place.parts else place).as_posix())
+    place = Path(os.path.relpath(audit.artefact.path.resolve() / "questions.jsonl"))
+    parts = (audit.artefact.path.resolve().name, place.name) if ".." in place.parts else place.parts
+    return PurePosixPath("/", *parts).as_uri().removeprefix("file:///")
 
 
 def _given(findings: GateFindings, options: GateOptions) -> dict[str, float | None]:
