@@ -157,7 +157,7 @@ def test_a_pair_can_be_reached_from_grid_and_table(report: Artefact) -> None:
     assert len(from_grids) == 2 * len(pairs)
     from_tables = {link.removeprefix("#") for link in tree.xpath("//div[@class='table']//a/@href")}
     assert {link for link in from_tables if link.startswith("audit-1-p") and "?" not in link} <= pairs
-    assert "audit-1-pairs?source=hb-alder-kidney" in from_tables
+    assert "audit-1-pairs?source=Alder%20Kidney%20transplant%20handbook" in from_tables
 
 
 def test_a_run_without_judgments(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ class SourceNames:
 
     def institution(self, source: str) -> str:
         """Whose document it is; the source's own short name where nothing says so."""
-        return self[source].institution or self[source].short
+        return _REMARK.sub("", self[source].institution) or self[source].short
 
     def both(self, a: str, b: str) -> str:
         """Two sources: `X and Y`."""

@@ -224,6 +224,62 @@ class GridView(Struct, frozen=True, kw_only=True):
     marks: tuple[tuple[int, str], ...] = ()
 
 
+class StatementView(Struct, frozen=True, kw_only=True):
+    """What an institution says to a question, in one line.
+
+    `tone` is the colour and `sign` the mark beside it, for readers who see no colours; `tag` says in a word where it
+    differs. `facts` are strength and date, `flags` what is to be minded; `note` is the number of its footnote.
+    """
+
+    line: str
+    tone: str
+    sign: str
+    tag: str = ""
+    facts: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    note: int = 0
+    link: str = ""
+
+
+class SynthesisRowView(Struct, frozen=True, kw_only=True):
+    """A question across institutions: its verdict in words, and for each institution statements or else its state."""
+
+    name: str
+    text: str
+    verdict: str
+    contested: bool
+    cells: tuple[tuple[str, tuple[StatementView, ...]], ...]
+    link: str = ""
+
+
+class FootnoteView(Struct, frozen=True, kw_only=True):
+    """The passage behind a statement."""
+
+    number: int
+    who: str
+    quote: str
+    where: str
+    link: str = ""
+
+
+class SynthesisView(Struct, frozen=True, kw_only=True):
+    """Who says what on one topic: questions down, institutions (name and small print) across, on one printed page.
+
+    `size` is the step of the type's size in print, 0 the largest. `table` holds the same for Markdown, CSV and LaTeX.
+    """
+
+    kind: ClassVar[str] = "synthesis"
+    id: str
+    title: str
+    part: str
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[SynthesisRowView, ...]
+    notes: tuple[FootnoteView, ...]
+    key: tuple[tuple[str, str, str], ...]
+    size: int
+    table: Table
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """One item of a viewer: a line that opens; `marks` (text, tone) stand on it.
 
@@ -280,17 +336,21 @@ class Viewer(Struct, frozen=True, kw_only=True):
 
 Block = (
     Heading | Text | Notice | Table | Chart | Columns | Details
-    | QuestionView | AnswerView | PairView | GridView | Viewer
+    | QuestionView | AnswerView | PairView | GridView | SynthesisView | Viewer
 )  # fmt: skip
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """A whole report: the first screen, then blocks in order; `files` (name, content) stand beside it as they are."""
+    """A whole report: the first screen, then blocks in order; `files` (name, content) are written beside it.
+
+    `opening` comes on the first screen before all figures: what readers must see first.
+    """
 
     title: str
     notice: str
     version: str
     subtitle: str = ""
+    opening: tuple[Block, ...] = ()
     notes: tuple[str, ...] = ()
     leads: tuple[Lead, ...] = ()
     cards: tuple[Card, ...] = ()
@@ -301,7 +361,12 @@ class Report(Struct, frozen=True, kw_only=True):
     @property
     def headings(self) -> tuple[Heading, ...]:
         """The listed headings in order: the table of contents."""
-        return tuple(block for block in self.blocks if isinstance(block, Heading) and block.listed)
+        return tuple(block for block in self.all_blocks if isinstance(block, Heading) and block.listed)
+
+    @property
+    def all_blocks(self) -> tuple[Block, ...]:
+        """What opens the report, and what follows."""
+        return *self.opening, *self.blocks
 
 
 def tables_in(blocks: Sequence[Block]) -> Iterator[Table]:
@@ -334,6 +399,8 @@ def _inside(block: Block) -> tuple[Block, ...]:
     match block:
         case Columns() | Details():
             return block.blocks
+        case SynthesisView():
+            return (block.table,)
         case Viewer():
             return tuple(inner for entry in block.entries for inner in entry.blocks)
         case _:

@@ -248,6 +248,7 @@ def assemble(
         notice=_NOTICE,
         version=__version__,
         subtitle=f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}.",
+        opening=tuple(block for chapter in chapters for block in chapter.opening),
         notes=(*notes, *(note for chapter in chapters for note in chapter.notes), *_window_notes(artefacts)),
         leads=tuple(lead for chapter in chapters for lead in chapter.leads),
         cards=_cards(chapters),

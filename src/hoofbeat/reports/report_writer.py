@@ -43,8 +43,8 @@ def _check(formats: Sequence[str]) -> None:
 def report_files(report: Report, formats: Sequence[str] = FORMATS) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files that these formats ask for."""
     _check(formats)
-    tables = _named(list(tables_in(report.blocks)))
-    charts = _named(list(charts_in(report.blocks)))
+    tables = _named(list(tables_in(report.all_blocks)))
+    charts = _named(list(charts_in(report.all_blocks)))
     if "html" in formats:
         yield "report.html", to_html(report).encode()
     if "markdown" in formats:

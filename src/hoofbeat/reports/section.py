@@ -52,12 +52,14 @@ class OwnFigure(Struct, frozen=True, kw_only=True):
 class Chapter(Struct, frozen=True, kw_only=True):
     """One chapter of a report: its title and anchor, its blocks, and what the first screen says of it.
 
-    `files` (name, content) are written beside the page as they are; `figures` can be set beside published ones.
+    `opening` comes before the report's key figures. `files` (name, content) are written beside the page as they are;
+    `figures` can be set beside published ones.
     """
 
     title: str
     id: str
     blocks: tuple[Block, ...]
+    opening: tuple[Block, ...] = ()
     cards: tuple[Card, ...] = ()
     leads: tuple[Lead, ...] = ()
     notes: tuple[str, ...] = ()

@@ -26,6 +26,7 @@ from hoofbeat.reports.model import (
     PairView,
     QuestionView,
     Report,
+    SynthesisView,
     Text,
     Viewer,
 )
@@ -44,6 +45,7 @@ def to_markdown(report: Report, charts: Mapping[str, str] | None = None) -> str:
     if report.subtitle:
         parts.append(_line(report.subtitle))
     parts.append(f"**{_line(report.notice)}**")
+    parts.extend(_blocks(report.opening, charts or {}))
     if report.cards:
         parts.append(
             "\n".join(f"- {_line(c.label)}: **{_line(c.value)}** {_line(c.detail)}".rstrip() for c in report.cards)
@@ -72,6 +74,11 @@ def _block(block: Block, charts: Mapping[str, str]) -> Iterator[str]:
             yield f"> {_line(block.text)}"
         case Table():
             yield from _table(block)
+        case SynthesisView():
+            yield from _table(block.table)
+            yield "\n".join(
+                f"{note.number}. {_line(note.who)}: “{_line(note.quote)}” ({_line(note.where)})" for note in block.notes
+            )
         case Chart():
             if block.name in charts:
                 yield f"![{_line(block.caption or block.name)}]({charts[block.name]})"
@@ -318,7 +325,7 @@ def report_fragment(report: Report, files: Mapping[Table, str]) -> str:
     lines = [_HEAD.format(version=report.version), f"\\section*{{{escape(report.title)}}}", escape(report.notice)]
     if report.notes:
         lines += [f"\\emph{{{escape(note)}}}" for note in report.notes]
-    lines += _fragment(report.blocks, files)
+    lines += _fragment(report.all_blocks, files)
     return "\n\n".join(lines) + "\n"
 
 
@@ -335,6 +342,8 @@ def _fragment(blocks: Sequence[Block], files: Mapping[Table, str]) -> Iterator[s
             case Table():
                 if block in files:
                     yield f"\\input{{{files[block]}}}"
+            case SynthesisView():
+                yield from _fragment([block.table], files)
             case Columns() | Details():
                 yield from _fragment(block.blocks, files)
             case _:

@@ -61,6 +61,7 @@ from hoofbeat.reports.sections.audits.source_matrix import (
     strip_blocks,
     strip_labels,
 )
+from hoofbeat.reports.sections.audits.synthesis_blocks import synthesis_blocks, synthesis_file
 from hoofbeat.reports.tables import count_of, model_name
 from hoofbeat.store import Artefact
 
@@ -94,6 +95,9 @@ def _named(part: Chapter, name: str, *, changed: bool) -> Chapter:
     kept = [] if changed else [card for card in part.cards if card.label in (SILENT, DISAGREEING, CONTESTED)]
     return replace(
         part,
+        opening=tuple(
+            replace(each, text=f"{each.text}: {name}") if isinstance(each, Heading) else each for each in part.opening
+        ),
         cards=_titled(kept, name),
         leads=tuple(replace(lead, text=f"{name}: {lead.text}") for lead in part.leads),
         notes=tuple(f"{name}: {note}" for note in part.notes),
@@ -122,10 +126,11 @@ def audit_chapter(
     serious = most_serious(facts)
     odd, order = ordered_sources(facts)
     strips = strip_labels(facts, said.states, order)
+    links = {question.id: f"#{prefix}-q{number}" for number, question in enumerate(audit.questions, start=1)}
+    opening = synthesis_blocks(audit, prefix, lambda question, _: links.get(question, ""))
     blocks: list[Block] = [Text(summary(facts, said)), *warning_blocks(facts.found)]
     agreement_cards, agreement = planted_blocks(audit.comparisons, known, facts.domain, prefix) if known else ((), [])
     if facts.found.pairs:
-        links = {question.id: f"#{prefix}-q{number}" for number, question in enumerate(audit.questions, start=1)}
         blocks += rate_blocks(facts, spans, prefix)
         blocks += matrix_blocks(facts, order, prefix)
         blocks += strip_blocks(facts, strips, order, links, prefix)
@@ -142,12 +147,14 @@ def audit_chapter(
     return Chapter(
         title=f"Source audit: {artefact.path.name}",
         id=prefix,
+        opening=tuple(opening),
         blocks=tuple(blocks),
         cards=(*cards(facts, said, spans), *agreement_cards) if facts.found.pairs else (),
         leads=(lead,) if lead else (),
         notes=notes(facts) if facts.found.pairs else (),
         figures=_figures(facts, said),
         files=(
+            synthesis_file(audit, prefix),
             *(matrix_files(facts, strips, order, prefix) if facts.found.pairs else ()),
             *([pairs_file(facts, prefix)] if listed_pairs(facts) and len(kept.pairs) < kept.total else ()),
         ),

@@ -1,0 +1,373 @@
+"""The synthesis table: questions down, institutions across, in each cell what that institution says, in one line.
+
+Sources take positions on a question: sources whose pair diverges are in different positions. The largest position is
+the majority, if no other is as large; who is outside it differs. Where a source differs from a newer one, its statement
+is marked as the older. Several documents of one institution share its column; where they take different positions, the
+cell shows each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import polars
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hoofbeat.audit.answer_lines import line_of
+from hoofbeat.audit.audit_folder import Audit
+from hoofbeat.audit.citations import cites_heading
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
+from hoofbeat.audit.source_names import SourceNames
+from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_value
+from hoofbeat.records import Answer, Question
+from hoofbeat.text import some_of
+
+AGREES, ADDS, DIFFERS, OPPOSES, ALONE, UNKNOWN = "agrees", "adds", "differs", "opposes", "alone", "unknown"
+"""How a statement relates to the others: they agree, it agrees and adds something, it differs, it says the opposite,
+nobody else speaks, or its pairs have no label."""
+
+ANSWERS, SILENT, FAILED, UNASKED = "answers", "silent", "failed", "not asked"
+"""What a source did with a question."""
+
+ROWS, COLUMNS = 10, 8
+"""How many questions and institutions fit one printed page."""
+
+_TOPICS = ("topic", "topics", "group")
+_EXACT = 14
+_NAMED = 3
+Labels = Mapping[tuple[str, str], str]
+
+
+class SourceStatement(Struct, frozen=True, kw_only=True):
+    """What one document says to a question, with its proof.
+
+    `first_sentence`: the line is the answer's first sentence, for no line was asked for. `position` counts from 1, the
+    largest first; 0 is none. `older_than` names a newer document that it differs from.
+    """
+
+    source: str
+    name: str
+    state: str
+    line: str = ""
+    first_sentence: bool = False
+    strength: str = ""
+    year: str = ""
+    version: str = ""
+    mark: str = ""
+    position: int = 0
+    outlier: bool = False
+    older_than: str = ""
+    answer: str = ""
+    quotes: tuple[str, ...] = ()
+    cited: tuple[str, ...] = ()
+    passages: tuple[str, ...] = ()
+    url: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class SynthesisCell(Struct, frozen=True, kw_only=True):
+    """What an institution says to a question: a statement for each of its documents that were asked."""
+
+    institution: str
+    statements: tuple[SourceStatement, ...]
+
+    @property
+    def state(self) -> str:
+        """Whether it answers, is silent, failed, or was not asked."""
+        states = [each.state for each in self.statements]
+        return next((state for state in (ANSWERS, FAILED, SILENT) if state in states), UNASKED)
+
+    @property
+    def shown(self) -> list[SourceStatement]:
+        """One statement for each position, the newest of those that take it."""
+        found: dict[int, SourceStatement] = {}
+        for each in self.statements:
+            if each.state == ANSWERS and each.year >= found.get(each.position, each).year:
+                found[each.position] = each
+        return [found[position] for position in sorted(found)]
+
+
+class SynthesisRow(Struct, frozen=True, kw_only=True):
+    """One question: what each institution says, and who agrees, differs and is silent, in words."""
+
+    question: str
+    text: str
+    verdict: str
+    contested: bool
+    cells: tuple[SynthesisCell, ...]
+
+
+class SynthesisTable(Struct, frozen=True, kw_only=True):
+    """The table of one topic, or a part of it that fits a page; `part` says which where there are several."""
+
+    topic: str
+    institutions: tuple[str, ...]
+    rows: tuple[SynthesisRow, ...]
+    part: str = ""
+
+
+def synthesis_tables(audit: Audit, most: int | None = None) -> tuple[list[SynthesisTable], int]:
+    """The tables, a topic after the other, in parts that fit a page; and how many questions are left out.
+
+    Of more than `most` questions, those with most disagreement are taken. In a topic, contested questions come first.
+    """
+    chosen = _chosen(audit, most)
+    answers = _answers(audit, chosen)
+    labels = _labels(audit, chosen)
+    domain = _domain(audit)
+    by_topic: dict[str, list[SynthesisRow]] = {}
+    for question in audit.questions:
+        if question.id in chosen:
+            row = synthesis_row(
+                question, answers.get(question.id, []), labels.get(question.id, {}), domain, audit.names
+            )
+            by_topic.setdefault(_topic(question, len(audit.questions)), []).append(row)
+    tables = [part for topic, rows in by_topic.items() for part in _parts(topic, rows)]
+    return tables, len(audit.questions) - len(chosen)
+
+
+def _domain(audit: Audit) -> RelationLabels:
+    try:
+        return RelationLabels.of(audit.pack.labels)
+    except UsageError:  # a pack that is not here any more
+        return FIVE_RELATIONS
+
+
+def _topic(question: Question, count: int) -> str:
+    """The topic of a question; a few questions are one page, whatever their topics."""
+    if count <= ROWS:
+        return ""
+    return next(filter(None, (facet_value(question.facets, name) for name in _TOPICS)), "")
+
+
+def _chosen(audit: Audit, most: int | None) -> set[str]:
+    ids = [question.id for question in audit.questions]
+    if most is None or len(ids) <= most:
+        return set(ids)
+    diverging = polars.col("label").cast(polars.String).is_in(list(_domain(audit).diverging))
+    counts = audit.frame(["question", "label"]).filter(diverging).group_by("question").len().collect()
+    apart = dict(zip(counts["question"].cast(polars.String).to_list(), counts["len"].to_list(), strict=True))
+    return set(sorted(ids, key=lambda id: (-apart.get(id, 0), ids.index(id)))[:most])
+
+
+def _answers(audit: Audit, chosen: Collection[str]) -> dict[str, list[SourceStatement]]:
+    """What is shown of the answers to these questions."""
+    names = audit.names
+    links = {source.id: facet_value(source.facets, "url") for source in audit.sources}
+    found: dict[str, list[SourceStatement]] = {}
+    for answer in audit.each_answer():
+        if answer.question in chosen:
+            found.setdefault(answer.question, []).append(_statement(answer, names, links.get(answer.source, "")))
+    return found
+
+
+def _statement(answer: Answer, names: SourceNames, url: str) -> SourceStatement:
+    name = names[answer.source]
+    failed = answer.failure is not None or answer.absent is None
+    state = FAILED if failed else SILENT if answer.absent else ANSWERS
+    base = SourceStatement(
+        source=answer.source, name=name.full, state=state, year=name.year, version=name.version, url=url
+    )
+    if state != ANSWERS:
+        return base
+    line, made = line_of(answer)
+    quoted = [step for step in answer.trace if step.what in ("quoted", "quote elsewhere")]
+    cited = [each.id for each in answer.evidence if any(cites_heading(one, each.heading) for one in answer.citations)]
+    return SourceStatement(
+        source=answer.source,
+        name=name.full,
+        state=state,
+        line=line,
+        first_sentence=made,
+        strength=answer.strength,
+        year=name.year,
+        version=name.version,
+        answer=answer.text,
+        quotes=tuple(step.text for step in quoted),
+        cited=answer.citations,
+        passages=tuple(dict.fromkeys([*(place for step in quoted for place in step.found), *cited])),
+        url=url,
+        warnings=answer.warnings,
+    )
+
+
+def _labels(audit: Audit, chosen: Collection[str]) -> dict[str, dict[tuple[str, str], str]]:
+    """The labels of every two sources, question by question."""
+    text = {name: polars.col(name).cast(polars.String) for name in ("question", "a", "b", "label")}
+    rows = audit.frame(list(text)).select(*text.values()).filter(text["label"].is_not_null())
+    found: dict[str, dict[tuple[str, str], str]] = {}
+    for question, a, b, label in rows.filter(text["question"].is_in(list(chosen))).collect().iter_rows():
+        found.setdefault(question, {})[a, b] = label
+    return found
+
+
+def synthesis_row(
+    question: Question,
+    statements: Sequence[SourceStatement],
+    labels: Labels,
+    domain: RelationLabels,
+    names: SourceNames,
+) -> SynthesisRow:
+    """One question with all institutions of the audit."""
+    both = {**labels, **{(b, a): label for (a, b), label in labels.items()}}
+    speaking = sorted(each.source for each in statements if each.state == ANSWERS)
+    apart = {pair for pair, label in both.items() if label in domain.diverging}
+    groups = positions_of(speaking, apart)
+    place = {source: number for number, group in enumerate(groups, start=1) for source in group}
+    majority = len(groups) == 1 or (len(groups) > 1 and len(groups[0]) > len(groups[1]))
+
+    def marked(each: SourceStatement) -> SourceStatement:
+        if each.state != ANSWERS:
+            return each
+        source = each.source
+        mine = {other: both[source, other] for other in speaking if other != source and (source, other) in both}
+        outside = not majority or place[source] > 1
+        newer = [other for other in mine if (source, other) in apart and names[source].older_than(names[other])]
+        newest = max(newer, key=lambda other: (names[other].when, other), default="")
+        return replace(
+            each,
+            mark=_mark(mine, outside=outside and len(groups) > 1, alone=len(speaking) == 1, domain=domain),
+            position=place[source],
+            outlier=majority and len(groups) > 1 and len(groups[place[source] - 1]) == 1 and place[source] > 1,
+            older_than=f"{names.short(newest)}, {names[newest].year}" if newest else "",
+            labels=tuple((names.short(other), label) for other, label in sorted(mine.items())),
+        )
+
+    by_institution: dict[str, list[SourceStatement]] = {}
+    for name in names:
+        by_institution.setdefault(names.institution(name.id), [])
+    for each in map(marked, statements):
+        by_institution.setdefault(names.institution(each.source), []).append(each)
+    return SynthesisRow(
+        question=question.id,
+        text=question.text,
+        verdict=_verdict(groups, statements, names, majority=majority),
+        contested=len(groups) > 1,
+        cells=tuple(
+            SynthesisCell(institution=name, statements=tuple(found)) for name, found in sorted(by_institution.items())
+        ),
+    )
+
+
+def _mark(mine: Mapping[str, str], *, outside: bool, alone: bool, domain: RelationLabels) -> str:
+    """How a source relates to the others, by its labels with them."""
+    found = set(mine.values())
+    if alone:
+        return ALONE
+    if not found - {domain.absent}:
+        return UNKNOWN
+    if outside:
+        return OPPOSES if domain.order[-1] in found else DIFFERS
+    alike = found - {domain.absent, *domain.diverging}
+    return UNKNOWN if not alike else AGREES if alike == {domain.consistent} else ADDS
+
+
+def positions_of(sources: Sequence[str], apart: Collection[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Sources in groups of which no two diverge: the largest possible one, then the largest of the rest, and so on."""
+    left, groups = list(sources), []
+    while left:
+        group = _largest(left, apart)
+        groups.append(group)
+        left = [source for source in left if source not in group]
+    return sorted(groups, key=lambda group: (-len(group), group))
+
+
+def _largest(sources: Sequence[str], apart: Collection[tuple[str, str]]) -> tuple[str, ...]:
+    """The largest group without two that diverge; of many sources, one that is found by adding the least contested."""
+    if len(sources) <= _EXACT:
+        for size in range(len(sources), 1, -1):
+            for group in combinations(sources, size):
+                if not any(pair in apart for pair in combinations(group, 2)):
+                    return group
+        return tuple(sources[:1])
+    against = {source: sum((source, other) in apart for other in sources) for source in sources}
+    kept: list[str] = []
+    for source in sorted(sources, key=lambda source: (against[source], source)):
+        if not any((source, other) in apart for other in kept):
+            kept.append(source)
+    return tuple(sorted(kept))
+
+
+def _verdict(
+    groups: Sequence[Sequence[str]], statements: Iterable[SourceStatement], names: SourceNames, *, majority: bool
+) -> str:
+    """Who agrees and who differs, and how many are silent, in a few words."""
+    silent = len({names.institution(each.source) for each in statements if each.state == SILENT})
+    quiet = f"; {silent} silent" if silent else ""
+    spoken = [sorted({names.institution(source) for source in group}) for group in groups]
+    if not spoken:
+        return "All are silent" if silent else "Nobody was asked"
+    if len(groups) == 1:
+        count = len(spoken[0])
+        told = f"Only {spoken[0][0]} speaks" if count == 1 else "Both agree" if count == 2 else f"All {count} agree"
+        return f"{told}{quiet}"
+    if majority:
+        others = [name for group in spoken[1:] for name in group if name not in spoken[0]]
+        told = (
+            f"{some_of(others, _NAMED)} {'differs' if len(others) == 1 else 'differ'}" if others else "Documents differ"
+        )
+        return f"{told} from {len(spoken[0])} others{quiet}" if len(spoken[0]) > 1 else f"{told}{quiet}"
+    told = " against ".join(some_of(group, _NAMED) for group in spoken[:3])
+    more = f" and {len(spoken) - 3} more positions" if len(spoken) > 3 else ""
+    return f"No majority: {told}{more}{quiet}"
+
+
+def _parts(topic: str, rows: Sequence[SynthesisRow]) -> Iterator[SynthesisTable]:
+    """The table in parts of a page each; an institution that was asked nothing of the topic has no column."""
+    ordered = sorted(rows, key=lambda row: (not row.contested, rows.index(row)))
+    names = [cell.institution for cell in ordered[0].cells]
+    asked = [name for place, name in enumerate(names) if any(row.cells[place].state != UNASKED for row in ordered)]
+    for first in range(0, len(ordered), ROWS):
+        some = ordered[first : first + ROWS]
+        for start in range(0, len(asked), COLUMNS):
+            columns = asked[start : start + COLUMNS]
+            told = []
+            if len(ordered) > ROWS:
+                told.append(f"questions {first + 1} to {first + len(some)} of {len(ordered)}")
+            if len(asked) > COLUMNS:
+                told.append(f"institutions {start + 1} to {start + len(columns)} of {len(asked)}")
+            yield SynthesisTable(
+                topic=topic,
+                institutions=tuple(columns),
+                rows=tuple(_narrowed(row, columns) for row in some),
+                part=", ".join(told),
+            )
+
+
+def _narrowed(row: SynthesisRow, columns: Sequence[str]) -> SynthesisRow:
+    cells = {cell.institution: cell for cell in row.cells}
+    return SynthesisRow(
+        question=row.question,
+        text=row.text,
+        verdict=row.verdict,
+        contested=row.contested,
+        cells=tuple(cells[name] for name in columns),
+    )
+
+
+HEADER = (
+    "topic", "question", "question_text", "verdict", "institution", "source", "source_id", "date", "version", "state",
+    "agreement", "position", "outlier", "statement", "statement_from", "strength", "older_than", "answer", "quotes",
+    "sections", "passages", "url", "labels", "warnings",
+)  # fmt: skip
+"""The columns of the table as a file: a row for each question and document."""
+
+
+def synthesis_records(tables: Iterable[SynthesisTable]) -> Iterator[dict[str, object]]:
+    """The table as records: a record for each question and document that was asked, by the columns of `HEADER`."""
+    for table in tables:
+        for row in table.rows:
+            for cell in row.cells:
+                for each in cell.statements:
+                    values: tuple[object, ...] = (
+                        table.topic, row.question, row.text, row.verdict, cell.institution, each.name, each.source,
+                        each.year, each.version, each.state, each.mark, each.position, each.outlier, each.line,
+                        ("first sentence" if each.first_sentence else "model") if each.line else "", each.strength,
+                        each.older_than, each.answer, list(each.quotes), list(each.cited), list(each.passages),
+                        each.url, [f"{label} with {other}" for other, label in each.labels], list(each.warnings),
+                    )  # fmt: skip
+                    yield dict(zip(HEADER, values, strict=True))
