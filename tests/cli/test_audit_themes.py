@@ -73,10 +73,14 @@ def test_themes_by_rule(folder: Path) -> None:
     assert before == {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
 
 
+def named(name: str, *members: int) -> dict[str, object]:
+    return {"themes": [{"members": list(members), "shared": "x", "name": name}]}
+
+
 def test_themes_named_by_a_model(folder: Path) -> None:
     script = [
-        Says("name", "fever threshold", {"shared": "fever", "name": "Fever and when to call"}),
-        Says("name", "time until bathing", "no JSON at all"),
+        Says("themes", "fever threshold", named("Fever and when to call", 1, 2)),
+        Says("themes", "time until bathing", "no JSON at all"),
     ]
     words = ("audit", "themes", "audit", "--encoder", "potion", "--threshold", "0.2", "--named", "2", "--json")
     with ScriptedServer(*script) as server:

@@ -1,8 +1,9 @@
 """The themes of an audit: topics in which sources differ, grouped by a sentence encoder, named, and written.
 
-A model adds vectors of the topic phrases, and names for the groups. A judge wrote the phrases about other people's
-documents, so they go into a prompt as material only. A name that fails or is not a name is kept as a failure; the theme
-then has the name of its most central phrase.
+An encoder groups phrases by their words alone. A model that names a group sees each phrase with its question and may
+part the group: "dose" under two questions on different drugs is two themes. A single phrase has its name already and
+costs no call. A judge wrote the phrases about other people's documents, so they go into a prompt as material only. What
+the model says is kept as a failure where it can't be used; the group then stays, named by its most central phrase.
 """
 
 from __future__ import annotations
@@ -11,10 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import polars
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from hoofbeat.audit.audit_folder import Audit
-from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases, divergence_topics, themes
+from hoofbeat.audit.findings.divergence_themes import (
+    Theme,
+    TopicPhrases,
+    divergence_topics,
+    phrase_groups,
+    themes_of_groups,
+)
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import ChatRequest, Encoder, Estimate, Model
@@ -27,9 +37,13 @@ from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 PROMPT = "theme-name"
-_MAX_PHRASES = 12
+_MAX_LINES = 40
 _MAX_PHRASE = 120
+_MAX_QUESTION = 200
 _MAX_NAME = 80
+
+TopicInQuestion = tuple[str, str]
+"""A topic phrase, and the question under which sources differ in it."""
 
 
 class ThemeName(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,40 +54,85 @@ class ThemeName(Struct, frozen=True, kw_only=True, omit_defaults=True):
     calls: tuple[str, ...] = ()
 
 
+class PartedGroup(Struct, frozen=True, kw_only=True):
+    """What a model makes of a group: for each of its lines the number of its theme (-1: none), and the themes' names.
+
+    Where it failed, `failure` says why, and the group stays as it is.
+    """
+
+    themes: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    failure: Failure | None = None
+    calls: tuple[str, ...] = ()
+
+
 def embed_topics(phrases: Sequence[str], encoder: Encoder, *, progress: Progress = SILENT) -> Vectors:
     """A vector of unit length for each phrase, in their order."""
     return encoder.encode(list(phrases), progress)
 
 
-def name_request(phrases: Sequence[str], pack: Pack) -> ChatRequest:
-    """The call that names one group; of many phrases the first are shown, of a long one its beginning."""
-    lines = [" ".join(phrase.split())[:_MAX_PHRASE] for phrase in phrases[:_MAX_PHRASES]]
+def name_request(lines: Sequence[TopicInQuestion], pack: Pack) -> ChatRequest:
+    """The call that parts and names one group; of many lines the first are shown, of a long one its beginning."""
+    shown = [
+        f"{number}. {_short(phrase, _MAX_PHRASE)} (question: {_short(question, _MAX_QUESTION)})"
+        for number, (phrase, question) in enumerate(lines[:_MAX_LINES], start=1)
+    ]
     return pack.prompt(PROMPT).request(
-        {"reader": pack.reader, "source_word": pack.source_word, "phrases": "\n".join(lines)}
+        {"reader": pack.reader, "source_word": pack.source_word, "phrases": "\n".join(shown)}
     )
 
 
-def estimate_names(model: Model, groups: Sequence[Sequence[str]], pack: Pack) -> Estimate:
+def _short(text: str, limit: int) -> str:
+    return " ".join(text.split())[:limit]
+
+
+def estimate_names(model: Model, groups: Sequence[Sequence[TopicInQuestion]], pack: Pack) -> Estimate:
     """What naming these groups would cost."""
-    return model.estimate([name_request(phrases, pack) for phrases in groups])
+    return model.estimate([name_request(lines, pack) for lines in groups])
 
 
 def name_themes(
-    model: Model, groups: Sequence[Sequence[str]], pack: Pack, *, progress: Progress = SILENT
-) -> list[ThemeName]:
-    """A name for each group of phrases, most frequent phrase first, in their order."""
+    model: Model, groups: Sequence[Sequence[TopicInQuestion]], pack: Pack, *, progress: Progress = SILENT
+) -> list[PartedGroup]:
+    """What the model makes of each group of topics, most frequent first, in their order."""
 
-    async def work(phrases: Sequence[str]) -> ThemeName:
-        outcome = await model.chat_json(name_request(phrases, pack))
+    async def work(lines: Sequence[TopicInQuestion]) -> PartedGroup:
+        outcome = await model.chat_json(name_request(lines, pack))
         if isinstance(outcome, Failure):
-            return ThemeName(failure=outcome)
-        name = " ".join(str(outcome.value["name"]).split()).strip(" .\"'“”")
-        if not any(sign.isalnum() for sign in name) or len(name) > _MAX_NAME:
-            why = Failure(kind="unreadable", message=f"this is no name for a theme: {name[:_MAX_NAME]!r}")
-            return ThemeName(failure=why, calls=outcome.calls)
-        return ThemeName(name=name, calls=outcome.calls)
+            return PartedGroup(failure=outcome)
+        parted = _parted(outcome.value["themes"], lines)
+        if isinstance(parted, str):
+            return PartedGroup(failure=Failure(kind="unreadable", message=parted), calls=outcome.calls)
+        return PartedGroup(themes=parted[0], names=parted[1], calls=outcome.calls)
 
     return model.run(groups, work, title="naming themes", progress=progress)
+
+
+def _parted(said: object, lines: Sequence[TopicInQuestion]) -> tuple[tuple[int, ...], tuple[str, ...]] | str:
+    """The theme of each line and the themes' names, or what is wrong with them.
+
+    A line that was too many to be shown goes with the first line of the same phrase, else with the first theme.
+    """
+    assert isinstance(said, list)
+    shown = min(len(lines), _MAX_LINES)
+    theme_of = dict.fromkeys(range(shown), -1)
+    names: list[str] = []
+    for each in said:
+        name = " ".join(str(each["name"]).split()).strip(" .\"'“”")
+        if not any(sign.isalnum() for sign in name) or len(name) > _MAX_NAME:
+            return f"this is no name for a theme: {name[:_MAX_NAME]!r}"
+        members = [int(number) - 1 for number in each["members"]]
+        if not members or any(theme_of.get(place, 0) >= 0 for place in members):
+            return f"the theme {name!r} has no phrase, a number that is not there, or one of another theme"
+        theme_of.update(dict.fromkeys(members, len(names)))
+        names.append(name)
+    if not names:
+        return "no theme was named"
+    of_phrase: dict[str, int] = {}
+    for place in range(shown):
+        of_phrase.setdefault(lines[place][0], theme_of[place])
+    rest = [of_phrase.get(phrase, 0) for phrase, _ in lines[shown:]]
+    return (*(theme_of[place] for place in range(shown)), *rest), tuple(names)
 
 
 def distinct_names(names: Sequence[ThemeName], rules: Sequence[str]) -> list[str]:
@@ -114,33 +173,103 @@ class ThemeSettings(Struct, frozen=True, kw_only=True):
 
 
 class AuditThemes(Struct, frozen=True, kw_only=True):
-    """The themes of an audit, what models said to their names, and which models those were."""
+    """The themes of an audit, what models said to their names, and which models those were.
+
+    `groups` has the group of every row of the topics, `numbers` the group of every theme; `questions` are the texts by
+    which a model sees what a phrase is about.
+    """
 
     topics: TopicPhrases
+    vectors: Vectors
+    groups: NDArray[np.int64]
+    numbers: list[int]
     themes: list[Theme]
     names: list[ThemeName]
     settings: ThemeSettings
+    questions: Mapping[str, str]
+    domain: RelationLabels
+    levels: Sequence[str]
     encoder: Encoder
     model: Model | None = None
+    parted: int = 0
 
     @property
-    def groups(self) -> list[list[str]]:
-        """The phrases of the themes that a model names."""
-        return [[phrase for phrase, _ in theme.phrases] for theme in self.themes[: self.settings.named]]
+    def asked(self) -> list[int]:
+        """The places of the themes that a model names: the largest ones, but none of a single phrase."""
+        return [place for place, theme in enumerate(self.themes[: self.settings.named]) if theme.different > 1]
+
+    def _topics_in(self, place: int) -> polars.DataFrame:
+        """The topics of a theme: phrase, question and pairs, the most frequent first."""
+        rows = self.topics.rows.filter(polars.Series(self.groups == self.numbers[place]))
+        counted = rows.group_by("phrase", "question").len()
+        return counted.sort("len", "phrase", "question", descending=[True, False, False])
+
+    def lines(self) -> list[list[TopicInQuestion]]:
+        """What a model is shown of each theme that it names."""
+        return [
+            [
+                (self.topics.phrases[phrase], self.questions.get(question, question))
+                for phrase, question, _ in self._topics_in(place).iter_rows()
+            ]
+            for place in self.asked
+        ]
 
     def estimate(self, pack: Pack) -> Estimate:
         """What naming would cost."""
-        return estimate_names(self.model, self.groups, pack) if self.model else Estimate()
+        return estimate_names(self.model, self.lines(), pack) if self.model else Estimate()
 
     def with_names(self, pack: Pack, *, progress: Progress = SILENT) -> AuditThemes:
-        """The themes under the names that the model gives; as they are without a model."""
+        """The themes as the model parts and names them; as they are without a model."""
         if self.model is None:
             return self
-        names = name_themes(self.model, self.groups, pack, progress=progress)
-        names += self.names[len(names) :]
-        called = distinct_names(names, [theme.rule_name for theme in self.themes])
-        renamed = [msgspec.structs.replace(theme, name=name) for theme, name in zip(self.themes, called, strict=True)]
-        return msgspec.structs.replace(self, themes=renamed, names=names)
+        said = name_themes(self.model, self.lines(), pack, progress=progress)
+        groups, named, parted = self._regrouped(said)
+        found = themes_of_groups(
+            self.topics,
+            self.vectors,
+            groups,
+            domain=self.domain,
+            levels=self.levels,
+            examples=self.settings.examples,
+        )
+        names = [named.get(number, ThemeName()) for number, _ in found]
+        called = distinct_names(names, [theme.rule_name for _, theme in found])
+        return msgspec.structs.replace(
+            self,
+            groups=groups,
+            numbers=[number for number, _ in found],
+            themes=[msgspec.structs.replace(theme, name=name) for (_, theme), name in zip(found, called, strict=True)],
+            names=names,
+            parted=parted,
+        )
+
+    def _regrouped(self, said: Sequence[PartedGroup]) -> tuple[NDArray[np.int64], dict[int, ThemeName], int]:
+        """The group of every row after the model parted some, the names of the groups, and how many were parted.
+
+        The model's first theme keeps the group's number. A topic that it left out is a group by itself.
+        """
+        groups = self.groups.copy()
+        named: dict[int, ThemeName] = {}
+        free = int(groups.max(initial=-1)) + 1
+        keys = list(self.topics.rows.select("phrase", "question").iter_rows())
+        parted = 0
+        for place, heard in zip(self.asked, said, strict=True):
+            number = self.numbers[place]
+            if heard.failure is not None:
+                named[number] = ThemeName(failure=heard.failure, calls=heard.calls)
+                continue
+            own = list(self._topics_in(place).select("phrase", "question").iter_rows())
+            numbers = [number, *range(free, free + len(heard.names) - 1)]
+            free += len(heard.names) - 1
+            group_of: dict[tuple[object, ...], int] = {}
+            for topic, theme in zip(own, heard.themes, strict=True):
+                group_of[topic] = numbers[theme] if theme >= 0 else free
+                free += theme < 0
+            for row in np.flatnonzero(self.groups == number).tolist():
+                groups[row] = group_of[keys[row]]
+            parted += len(set(group_of.values())) > 1
+            named |= {numbers[at]: ThemeName(name=name, calls=heard.calls) for at, name in enumerate(heard.names)}
+        return groups, named, parted
 
 
 def level_weights(text: str, pack: Pack) -> dict[str, float]:
@@ -181,17 +310,23 @@ def find_themes(
         )
     encoder = load_encoder()
     vectors = embed_topics(topics.phrases, encoder, progress=progress)
-    found = themes(
-        topics,
-        vectors,
-        threshold=settings.cosine,
-        k=settings.k,
+    levels = audit.pack.significance_levels
+    groups = phrase_groups(topics, vectors, threshold=settings.cosine, k=settings.k)
+    found = themes_of_groups(topics, vectors, groups, domain=domain, levels=levels, examples=settings.examples)
+    return AuditThemes(
+        topics=topics,
+        vectors=vectors,
+        groups=groups,
+        numbers=[number for number, _ in found],
+        themes=[theme for _, theme in found],
+        names=[ThemeName() for _ in found],
+        settings=settings,
+        questions={question.id: question.full_text for question in audit.questions},
         domain=domain,
-        levels=audit.pack.significance_levels,
-        examples=settings.examples,
+        levels=levels,
+        encoder=encoder,
+        model=model,
     )
-    names = [ThemeName() for _ in found]
-    return AuditThemes(topics=topics, themes=found, names=names, settings=settings, encoder=encoder, model=model)
 
 
 def theme_weight(theme: Theme, weights: Mapping[str, float]) -> float:
@@ -243,6 +378,7 @@ def write_themes(
                     "phrases": len(found.topics.phrases),
                     "pairs": sum(found.topics.counts),
                     "without a topic": found.topics.without,
+                    **({"groups parted by the model": found.parted} if model else {}),
                 },
             )
         )

@@ -301,6 +301,10 @@ def _show_themes(screen: Screen, found: AuditThemes, weights: Mapping[str, float
         screen.say(f"and {len(found.themes) - _SHOWN:,} themes more, in themes.tsv")
     if topics.without:
         screen.say(f"{count_of(topics.without, 'pair')} without a topic are in no theme")
+    if found.parted:
+        screen.say(f"the model parted {count_of(found.parted, 'group')} whose questions are about different matters")
+    elif found.model is None:
+        screen.say("phrases were grouped by their words alone; with --model their questions are looked at")
 
 
 def _theme_chart(found: Sequence[Theme], topics: TopicPhrases) -> str:

@@ -265,13 +265,39 @@ def themes(
 
     Give the `threshold` of the mean cosine, or the number `k` of themes.
     """
+    groups = phrase_groups(topics, vectors, threshold=threshold, k=k)
+    found = themes_of_groups(topics, vectors, groups, domain=domain, levels=levels, examples=examples)
+    return [theme for _, theme in found]
+
+
+def phrase_groups(
+    topics: TopicPhrases, vectors: Vectors, *, threshold: float | None = None, k: int | None = None
+) -> NDArray[np.int64]:
+    """A group for each row of the topics, by its phrase."""
     if len(vectors) != len(topics.phrases):
         raise UsageError(f"{len(topics.phrases)} phrases and {len(vectors)} vectors", fix="embed each phrase once")
     groups = cluster(vectors, threshold=threshold, k=k)
+    found: NDArray[np.int64] = groups[topics.rows["phrase"].to_numpy()] if len(groups) else groups
+    return found
+
+
+def themes_of_groups(
+    topics: TopicPhrases,
+    vectors: Vectors,
+    groups: NDArray[np.int64],
+    *,
+    domain: RelationLabels = FIVE_RELATIONS,
+    levels: Sequence[str] = LEVELS,
+    examples: int = _EXAMPLES,
+) -> list[tuple[int, Theme]]:
+    """The themes of rows that are grouped already, each with its group's number, the one with most pairs first.
+
+    Rows of one phrase may be in several groups: a theme counts its own rows only.
+    """
     if not len(groups):
         return []
     mine = topics.rows.with_columns(
-        theme=polars.Series(groups)[topics.rows["phrase"]],
+        theme=polars.Series(groups),
         level=polars.col("significance").replace_strict(
             {name: place for place, name in enumerate(levels)}, default=-1, return_dtype=polars.Int64
         ),
@@ -279,19 +305,16 @@ def themes(
             {name: place for place, name in enumerate(domain.order)}, return_dtype=polars.Int64
         ),
     )
-    counts = np.array(topics.counts, np.float64)
-    members = _members(groups)
     found = []
     for (number,), rows in mine.group_by("theme", maintain_order=True):
-        places = members[int(number)]
-        central, cohesion = _centre(vectors[places], counts[places])
-        found.append(_theme(topics, rows, places, int(places[central]), cohesion, domain, levels, examples))
-    return sorted(found, key=lambda theme: (-theme.count, theme.rule_name))
-
-
-def _members(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    order = np.argsort(groups, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(groups))[:-1])
+        counted = rows.group_by("phrase").len().sort("len", "phrase", descending=[True, False])
+        places, counts = counted["phrase"].to_numpy(), counted["len"].to_numpy().astype(np.float64)
+        order = np.argsort(places)
+        central, cohesion = _centre(vectors[places[order]], counts[order])
+        phrases = [(topics.phrases[place], count) for place, count in counted.iter_rows()]
+        name = topics.phrases[int(places[order][central])]
+        found.append((int(number), _theme(phrases, rows, name, cohesion, domain, levels, examples)))
+    return sorted(found, key=lambda each: (-each[1].count, each[1].rule_name, each[0]))
 
 
 def _centre(vectors: Vectors, counts: NDArray[np.float64]) -> tuple[int, float]:
@@ -303,10 +326,9 @@ def _centre(vectors: Vectors, counts: NDArray[np.float64]) -> tuple[int, float]:
 
 
 def _theme(
-    topics: TopicPhrases,
+    phrases: Sequence[tuple[str, int]],
     rows: polars.DataFrame,
-    places: NDArray[np.int64],
-    central: int,
+    name: str,
     cohesion: float,
     domain: RelationLabels,
     levels: Sequence[str],
@@ -314,7 +336,6 @@ def _theme(
 ) -> Theme:
     labels = dict(rows.group_by("label").len().iter_rows())
     rated = dict(rows.group_by("significance").len().iter_rows())
-    name = topics.phrases[central]
     worst = rows.sort("level", "place", "question", "a", "b", descending=[True, True, False, False, False])
     shown = worst.unique("question", keep="first", maintain_order=True).head(examples)
     return Theme(
@@ -323,8 +344,8 @@ def _theme(
         count=rows.height,
         questions=rows["question"].n_unique(),
         sources=len({*rows["a"].unique(), *rows["b"].unique()}),
-        different=len(places),
-        phrases=tuple((topics.phrases[place], topics.counts[place]) for place in np.sort(places).tolist()),
+        different=len(phrases),
+        phrases=tuple(phrases),
         labels={label: labels[label] for label in domain.order if label in labels},
         levels={level: rated.get(level, 0) for level in levels},
         cohesion=cohesion,
