@@ -173,6 +173,18 @@ def test_the_matrix_has_the_shares_of_the_findings(site: Site) -> None:
         assert all(title.endswith(said) and figure == f"{100 * share:.0f}" for title, figure in cells)
 
 
+def test_who_says_what_comes_before_the_figures_and_leads_to_the_passage(site: Site) -> None:
+    visitor = Visitor(site)
+    page = visitor.get("/audits/audit").text
+    assert 0 < page.index('class="synthesis') < page.index('class="cards"')
+    links = re.findall(r'href="(/audits/audit/questions/\d+#source-\d+)"', page)
+    assert len(links) == sum(1 for each in said() if not each.absent and not each.failure)
+    path, _, anchor = links[0].partition("#")
+    question = visitor.get(path).text
+    _, _, shown = question.partition(f'id="{anchor}"')
+    assert "<blockquote" in shown.partition("</details>")[0]
+
+
 def test_a_questions_matrix_leads_to_each_pair(site: Site) -> None:
     visitor = Visitor(site)
     index = index_of(site, "audit")

@@ -158,10 +158,11 @@ class AnswerView(Struct, frozen=True, kw_only=True):
     """One answer: who gave it and how, its verdict in words, what was shown and chosen, and every judgment of it.
 
     `places` are the numbers of its systems in the viewer, by which it can be picked out (none: it always shows). One
-    that is `folded` shows its first line only, until it is opened.
+    that is `folded` shows its first line only, until it is opened. `id` is its anchor, where something leads to it.
     """
 
     kind: ClassVar[str] = "answer"
+    id: str = ""
     system: str
     verdict: Verdict
     verdict_text: str

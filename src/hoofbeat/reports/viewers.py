@@ -230,6 +230,7 @@ def _question(view: QuestionView) -> Iterator[Node]:
 def _answer(view: AnswerView) -> Element:
     who = (element("span.system", view.system), " ", element(f"span.mark.{view.verdict}", view.verdict_text))
     places = {"data-system": " ".join(map(str, view.places))} if view.places else {}
+    places |= {"id": view.id} if view.id else {}
     if view.folded:
         inside = element("div.inside", *_said(view))
         return Element(f"details.answer.folded.{view.verdict}", (element("summary.who", *who), inside), places)
@@ -253,8 +254,9 @@ def _said(view: AnswerView) -> Iterator[Node]:
         yield _folded("Reasoning of the model", [_prose(view.reasoning)])
     if view.trace:
         yield _folded(f"What the agent did ({len(view.trace)} steps)", [element("ol.trace", *map(_step, view.trace))])
-    if view.passages:
-        yield _folded(f"Passages shown ({len(view.passages)})", map(_passage, view.passages))
+    yield from map(_passage, (each for each in view.passages if each.cited))
+    if rest := [each for each in view.passages if not each.cited]:
+        yield _folded(f"Passages shown ({len(rest)})", map(_passage, rest))
     if view.dropped:
         listed = (element("li", name, dir="auto") for name in view.dropped)
         yield _folded(f"Documents that did not fit ({len(view.dropped)})", [element("ul", *listed)])

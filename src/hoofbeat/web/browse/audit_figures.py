@@ -26,6 +26,7 @@ from hoofbeat.reports.sections.audits.audit_summary import (
 from hoofbeat.reports.sections.audits.disagreements import most_serious, read_themes, theme_blocks
 from hoofbeat.reports.sections.audits.judge_trust import trust_blocks
 from hoofbeat.reports.sections.audits.source_matrix import coverage_blocks, odd_blocks, ordered_sources
+from hoofbeat.reports.sections.audits.synthesis_blocks import synthesis_blocks
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.links import address, linked_folders, reference_of
 from hoofbeat.web.browse.open_folders import BackgroundResult, opened_folder, prepare_in_background
@@ -38,6 +39,7 @@ _PREFIX = "audit"
 class AuditFigures(Struct, frozen=True, kw_only=True):
     """What the pages on an audit say; charts, tables and matrices are kept as they stand on the page."""
 
+    synthesis: Markup
     summary: str
     notes: tuple[str, ...]
     cards: tuple[Card, ...]
@@ -129,8 +131,15 @@ def _figures(folder: Folder, facts: AuditFacts) -> AuditFigures:
         known = {name.short: numbers[name.id] for name in facts.names}
         return address(f"/audits/{folder.slug}/pairs", a=known[short]) if short in known else ""
 
+    places = {question.id: number for number, question in enumerate(facts.audit.questions, start=1)}
+
+    def answer(question: str, source: str) -> str:
+        anchor = f"#source-{numbers[source]}" if source in numbers else ""
+        return f"/audits/{folder.slug}/questions/{places[question]}{anchor}"
+
     rates = rate_blocks(facts, spans, _PREFIX) if some else []
     return AuditFigures(
+        synthesis=linked_html(synthesis_blocks(facts.audit, _PREFIX, answer, own_notes=False)[1:]),
         summary=summary(facts, said),
         notes=notes(facts) if some else (),
         cards=cards(facts, said, spans) if some else (),

@@ -447,6 +447,7 @@ def _answers(index: AuditIndex, question: int, sources: Sequence[int]) -> tuple[
         cited = f"Cites: {'; '.join(answer.citations)}" if answer.citations and state == "answered" else ""
         views.append(
             AnswerView(
+                id=f"source-{source + 1}",
                 system=index.names.full(index.sources[source].id),
                 verdict="unscored" if state == "failed" else "plain",
                 verdict_text=_STATES[state],
@@ -454,6 +455,7 @@ def _answers(index: AuditIndex, question: int, sources: Sequence[int]) -> tuple[
                 folded=True,
                 reading=cited,
                 warnings=answer.warnings,
+                passages=side_view(answer, index.names[answer.source]).cited,
             )
         )
     return tuple(views)

@@ -1,5 +1,5 @@
 "use strict";
-// Reading question after question: arrows lead to the neighbours, and all answers open at once.
+// Reading question after question: arrows lead to the neighbours, all answers open at once, a link opens its answer.
 const open = document.querySelector("[data-unfold]");
 if (open) {
   open.hidden = false;
@@ -10,6 +10,14 @@ if (open) {
     open.textContent = all ? "Open all" : "Close all";
   });
 }
+const reveal = () => {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target || target.localName !== "details") return;
+  target.open = true;
+  target.scrollIntoView();
+};
+addEventListener("hashchange", reveal);
+reveal();
 document.addEventListener("keydown", (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (![document.body, document.getElementById("main")].includes(document.activeElement)) return;

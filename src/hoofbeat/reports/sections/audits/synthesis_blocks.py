@@ -78,7 +78,10 @@ def synthesis_blocks(audit: Audit, prefix: str, href: Href, *, own_notes: bool =
     tables, left = read_synthesis(audit)
     if not tables:
         return []
-    blocks: list[Block] = [Heading("Who says what", f"{prefix}-synthesis"), Text(_told(tables, left, prefix))]
+    blocks: list[Block] = [
+        Heading("Who says what", f"{prefix}-synthesis"),
+        Text(_told(tables, left, f"synthesis/{prefix}.csv" if own_notes else "")),
+    ]
     numbers = _Numbers()
     for place, table in enumerate(tables, start=1):
         blocks.append(_view(table, f"{prefix}-synthesis-{place}", audit.names, href, numbers, own_notes=own_notes))
@@ -95,11 +98,11 @@ def synthesis_file(audit: Audit, prefix: str) -> tuple[str, bytes]:
     return f"synthesis/{prefix}.csv", csv_text(HEADER, rows).encode()
 
 
-def _told(tables: Sequence[SynthesisTable], left: int, prefix: str) -> str:
+def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
     made = sum(
         each.first_sentence for table in tables for row in table.rows for cell in row.cells for each in cell.statements
     )
-    told = ["Questions down, institutions across. The number behind a statement leads to the passage that it rests on."]
+    told = ["Questions down, institutions across. A statement leads to the passage that it rests on."]
     if any(table.part for table in tables):
         told.append(f"A page has at most {ROWS} questions and {COLUMNS} institutions; longer tables go on on the next.")
     if made:
@@ -108,7 +111,8 @@ def _told(tables: Sequence[SynthesisTable], left: int, prefix: str) -> str:
             "has no line for the table."
         )
     if left:
-        told.append(f"{count_of(left, 'question')} with less disagreement are in synthesis/{prefix}.csv only.")
+        where = f"in {file}" if file else "in the list of questions"
+        told.append(f"{count_of(left, 'question')} with less disagreement are only {where}.")
     return " ".join(told)
 
 
@@ -129,7 +133,7 @@ def _view(
     dated = any(name.year for name in names)
 
     def statement(row: SynthesisRow, each: SourceStatement, *, split: bool) -> StatementView:
-        number, where = numbers.next(), href(row.question, each.source)
+        number, where = numbers.next() if own_notes else 0, href(row.question, each.source)
         notes.append(
             FootnoteView(
                 number=number,
@@ -269,7 +273,8 @@ def _words(state: str, statements: Sequence[StatementView]) -> str:
     if not statements:
         return state
     return " / ".join(
-        f"{each.sign} {each.line} ({', '.join((*each.facts, *each.flags))}) [{each.note}]" for each in statements
+        f"{each.sign} {each.line} ({', '.join((*each.facts, *each.flags))}){f' [{each.note}]' * bool(each.note)}"
+        for each in statements
     )
 
 
