@@ -303,6 +303,30 @@ def test_rows_that_can_not_be_read_are_listed(tmp_path: Path) -> None:
     assert (counts.kept, counts.rejected) == (1, 4)
 
 
+def test_a_file_without_rows_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    polars.DataFrame(CUPCASE).write_parquet(tmp_path / "whole.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:200])
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("id,clean text,final diagnosis\n")
+    (tmp_path / "broken.jsonl").write_text("{\n")
+    (tmp_path / "folder").mkdir()
+    expected = {
+        "cut.parquet": "can't read the Parquet table",
+        "empty.csv": "the file is empty",
+        "header.csv": "no row below its header",
+        "broken.jsonl": "line 1: not readable JSON",
+        "folder": "the folder holds no table",
+    }
+    for name, words in expected.items():
+        with pytest.raises(InputError, match=words) as refused:
+            imported(tmp_path / name, tmp_path)
+        assert refused.value.fix
+    write_table(tmp_path / "cupcase.csv", CUPCASE)
+    with pytest.raises(InputError) as refused:
+        imported(tmp_path / "cupcase.csv", tmp_path, form="medqa")
+    assert "give --as cupcase" in str(refused.value.fix)
+
+
 @pytest.mark.parametrize("form", ["jsonl", "huggingface", "cupcase", "clinbench", "lm-eval", "inspect", "sourceqa"])
 def test_what_hoofbeat_exports_comes_back(tmp_path: Path, bench: Benchmark, form: str) -> None:  # noqa: F811
     export_benchmark(bench, tmp_path / "out", form)

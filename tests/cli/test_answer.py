@@ -289,7 +289,7 @@ def test_a_folder_that_is_taken_is_refused_before_a_call(tmp_path: Path) -> None
     choices(tmp_path / "bench", 1)
     with FaultServer() as server:
         done = hoofbeat("answer", "bench", "--model", server.spec(), "-o", "bench", folder=tmp_path, code=1)
-    assert "a benchmark stands there" in done.stderr
+    assert "a benchmark is there" in done.stderr
     assert server.seen == []
 
 

@@ -183,7 +183,7 @@ def test_questions_that_no_two_sources_are_asked_are_said_or_refused(tmp_path: P
         (["--question", "tq-001"], "check --question; the closest are tq-01", 2),
         (["--question", "xyz"], "check --question; the first are tq-01, tq-02, tq-03", 2),
         (["--shard", "30/40"], "the shard 30/40 has no question: there are 24 in all", 2),
-        (["-o", "taken"], "a corpus stands there already", 1),
+        (["-o", "taken"], "a corpus is there already", 1),
     ],
 )
 def test_what_can_be_seen_to_be_wrong_is_refused_before_any_call(

@@ -41,7 +41,7 @@ def test_a_file_inside_an_artefact_or_of_another_sort_is_not_written(folder: Pat
 
 def test_the_demo_is_not_put_into_an_artefact(folder: Path) -> None:
     done = hoofbeat("demo", "-o", "cases", folder=folder, code=1)
-    assert "stands there already" in done.stderr
+    assert "is there already" in done.stderr
     assert not (folder / "cases" / "report").exists()
 
 

@@ -57,4 +57,4 @@ def test_mistakes_are_said_readably(tmp_path: Path) -> None:
     assert "one of the kind rankings or judgments or run is needed here" in corpus.stderr
     assert not (tmp_path / "comparison").exists()
     taken = hoofbeat("compare", "run", "judged", "-o", "ranked", folder=tmp_path, code=1)
-    assert "a rankings stands there already" in taken.stderr
+    assert "a rankings is there already" in taken.stderr

@@ -273,7 +273,7 @@ def test_wrong_inputs_are_refused_readably(tmp_path: Path) -> None:
     _, made = build(tmp_path / "report", run)
     with pytest.raises(ArtefactError, match="of the kind report"):
         build_report([made.path], tmp_path / "second", title="t")
-    with pytest.raises(OutputError, match="stands there already"):
+    with pytest.raises(OutputError, match="is there already"):
         build_report([run.path], run.path, title="t")
 
 

@@ -122,7 +122,7 @@ def test_only_the_same_kind_is_replaced(tmp_path: Path) -> None:
     make(tmp_path / "run", text="new")
     assert b"new" in (tmp_path / "run" / "answers.jsonl").read_bytes()
     for kind in ("corpus", None):
-        with pytest.raises(OutputError, match="a run stands there already"):
+        with pytest.raises(OutputError, match="a run is there already"):
             make(tmp_path / "run", replace_kind=kind)
     assert b"new" in (tmp_path / "run" / "answers.jsonl").read_bytes()
     assert names(tmp_path) == ["run"]

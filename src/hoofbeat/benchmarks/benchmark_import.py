@@ -176,6 +176,22 @@ class ImportSource:
                 continue
         return {}
 
+    def why_nothing(self) -> InputError:
+        """Why no row can be read: there is no table, a table is broken, or none has a row."""
+        if not self.tables:
+            kinds = ", ".join(_SUFFIXES)
+            return InputError("the folder holds no table", where=str(self.path), fix=f"Hoofbeat reads {kinds}")
+        for table in self.tables:
+            try:
+                for _, row in table_rows(table.path):
+                    if isinstance(row, Refusal):
+                        return InputError(f"{row.member}: {row.reason}", where=str(table.path), fix="correct the file")
+            except HoofbeatError as err:
+                return InputError(err.what, where=str(table.path), fix="get the file again, or correct it")
+        named = self.tables[0].path
+        what = "the file is empty" if not named.stat().st_size else "the table has no row below its header"
+        return InputError(what, where=str(named), fix="check that the file was copied whole")
+
     def has(self, *names: str) -> bool:
         """Whether the first row has all of these fields."""
         return all(name in self.first for name in names)
@@ -416,9 +432,11 @@ def find_format(source: ImportSource, name: str = "") -> ImportFormat:
     found = [(each.surety(source), each) for each in registry.all(ImportFormat)]
     best = max((sure for sure, _ in found), default=0)
     if not best:
+        if not source.first:
+            raise source.why_nothing()
         fields = ", ".join(list(source.first)[:20])
         raise InputError(
-            "no format of questions is recognised" + (f" by the fields {fields}" if fields else ": no row can be read"),
+            f"no format of questions is recognised by the fields {fields}",
             where=str(source.path),
             fix="say which field is what: --mapping id=key,text=question,options=choices,answer=gold",
         )
@@ -436,9 +454,11 @@ def _read_by(form: ImportFormat, source: ImportSource) -> ImportedBenchmark:
     made = form.read(source)
     if not made.questions:
         reasons = "; ".join(dict.fromkeys(row.reason for row in made.rejected[:3])) or "it has no rows"
-        raise InputError(
-            f"no question could be read as {form.name}: {reasons}", where=str(source.path), fix="see --as, --mapping"
-        )
+        best = max(registry.all(ImportFormat), key=lambda each: each.surety(source))
+        fix = "correct the rows, or say which field is what with --mapping"
+        if best is not form and best.surety(source) > form.surety(source):
+            fix = f"the fields are those of {best.name}: give --as {best.name}, or leave --as out"
+        raise InputError(f"no question could be read as {form.name}: {reasons}", where=str(source.path), fix=fix)
     return made
 
 

@@ -43,7 +43,7 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
     screen.say("Hoofbeat demo: invented cases and handbooks. Research software, not for clinical use.")
     if (output / "manifest.json").exists():
         raise OutputError(
-            "an artefact stands there already", where=str(output), fix="choose another folder for the demo with -o"
+            "an artefact is there already", where=str(output), fix="choose another folder for the demo with -o"
         )
     notes = [TINY] if spec == "embedded" else []
     tour = Tour(screen, output, spec, notes)

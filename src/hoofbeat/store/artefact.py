@@ -282,13 +282,13 @@ def check_target(target: Path, replace_kind: str | None) -> None:
         found = open_artefact(target)
     except ArtefactError as err:
         raise OutputError(
-            "something stands there that Hoofbeat did not make, and it is left alone",
+            "Hoofbeat did not make what is there, so it is left alone",
             where=str(target),
             fix="choose another folder with -o, or move it away",
         ) from err
     if found.manifest.kind != replace_kind:
         raise OutputError(
-            f"a {found.manifest.kind} stands there already", where=str(target), fix="choose another folder with -o"
+            f"a {found.manifest.kind} is there already", where=str(target), fix="choose another folder with -o"
         )
 
 

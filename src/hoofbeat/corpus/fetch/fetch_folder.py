@@ -246,7 +246,7 @@ def open_folder(
     with output_errors(target):
         if target.exists() and not state.is_dir() and (not target.is_dir() or any(target.iterdir())):
             raise OutputError(
-                "something stands there that no fetch made, and it is left alone",
+                "no fetch made what is there, and it is left alone",
                 where=str(target),
                 fix="choose another folder with -o",
             )

@@ -221,7 +221,7 @@ def _places(output: Path, systems: Sequence[Variant]) -> list[tuple[Path, Varian
     strange = sorted(path.name for path in output.iterdir() if path.name not in known) if output.is_dir() else []
     if strange or (output.exists() and not output.is_dir()):
         raise OutputError(
-            f"something stands there that is no earlier run of several lines ({', '.join(strange[:3]) or 'a file'})",
+            f"what is there is not an earlier run of several lines ({', '.join(strange[:3]) or 'a file'})",
             where=str(output),
             fix="choose another folder with -o",
         )
