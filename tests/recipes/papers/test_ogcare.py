@@ -551,12 +551,12 @@ def test_what_the_question_is_asked_for_is_not_what_the_final_review_takes_out()
     "asked",
     [
         "Check for each value and finding that the case gives it at the time at which the report gives it",
-        "could potentially minimise transmission",
+        "may lower the risk of a relapse",
         "a part of the name, of the disease, syndrome or procedure behind the",
-        "beyond ultrasonography and before any operation",
+        "other than drugs and before any transfusion",
         "most experts would choose",
         "with every fact of the report before them",
-        "remained well",
+        "still conscious",
     ],
 )
 def test_verification_and_final_review_ask_for_the_same(prompt: str, asked: str) -> None:
