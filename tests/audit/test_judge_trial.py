@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.table_agreement import Trial, trial_figures
-from hoofbeat.audit.judge_trial import estimate_trial, put_to_judge, trial_pairs
-from hoofbeat.audit.pair_judge import comparison_request
+from hoofbeat.audit.findings.table_agreement import CARE, SAME_CARE, Trial, trial_figures
+from hoofbeat.audit.judge_trial import estimate_trial, hard_trial_pairs, put_to_judge, trial_pairs
+from hoofbeat.audit.pair_judge import comparison_request, fenced_text
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.audit.sample_records import TrialPair
 from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models.requests import request_key
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Question
-from hoofbeat.teaching import example, example_names, relations
+from hoofbeat.teaching import example, example_names, hard_pairs, relations
 from tests.audit.trial_judges import Judge, Say, constant, failing, first_is_stricter, perfect, random
 from tests.models.support import a_model, ledger_in
 
@@ -128,3 +129,58 @@ def test_a_batch_holds_both_orders_at_once(tmp_path: Path) -> None:
         model = a_model(f"batch:{tmp_path / 'waiting'}#m", ledger)
         with pytest.raises(BatchPending, match="16 requests were written"):
             put_to_judge(model, trial_pairs(PACK, limit=8, seed=0), PACK)
+
+
+CLINICIANS = load_pack("clinicians")
+KINDS = ["negation", "unit", "population", "strength", "silence", "list order"]
+
+
+def test_hard_pairs_are_ten_of_each_kind_and_half_of_them_the_same_care() -> None:
+    pairs = hard_pairs()
+    assert all(pair.invented for pair in pairs)
+    assert Counter(pair.kind for pair in pairs) == dict.fromkeys(KINDS, 10)
+    assert Counter((pair.kind, pair.care == SAME_CARE) for pair in pairs) == {
+        (kind, same): 5 for kind in KINDS for same in (True, False)
+    }
+    assert {pair.care for pair in pairs} == set(CARE.order)
+    assert all((pair.care == "silent") <= (pair.kind == "silence") for pair in pairs)
+    assert len({pair.id for pair in pairs}) == len({(pair.question, pair.a, pair.b) for pair in pairs}) == 60
+    drawn = hard_trial_pairs(limit=24, seed=5)
+    assert Counter((pair.kind, pair.planted == SAME_CARE) for pair in drawn) == {
+        (kind, same): 2 for kind in KINDS for same in (True, False)
+    }
+    assert [pair.question for pair in hard_trial_pairs(limit=100, seed=5)] == [pair.id for pair in pairs]
+
+
+def hard_trial(folder: Path, say: Say) -> Trial:
+    with Judge(say) as server, ledger_in(folder) as ledger:
+        pairs = put_to_judge(a_model(server.spec(), ledger), hard_trial_pairs(limit=100, seed=0), CLINICIANS)
+    return trial_figures(pairs, RelationLabels.of(CLINICIANS.labels))
+
+
+def test_a_constant_judge_gets_half_of_the_hard_pairs(tmp_path: Path) -> None:
+    found = hard_trial(tmp_path, constant("Consistent"))
+    assert (found.n, found.right, found.commonest_share, found.better) == (60, 30, 0.5, False)
+    assert [(row.kind, row.n, row.right, row.both, row.missed, row.invented) for row in found.kinds] == [
+        (kind, 10, 5, 5, 5, 0) for kind in KINDS
+    ]
+    assert all(row.interval.low < 0.5 < row.interval.high for row in found.kinds)
+
+
+def test_labels_of_any_pack_count_by_care(tmp_path: Path) -> None:
+    care = {"care differs": "Insufficient", "same care": "Complementary", "silent": "Absent"}
+    known = hard_trial_pairs(limit=60, seed=0)
+
+    def say(text: str) -> str:
+        fitting = [
+            pair
+            for pair in known
+            if all(f"\n{fenced_text(each)}\n" in text for each in (pair.text, pair.answer_a, pair.answer_b))
+        ]
+        assert len(fitting) == 1
+        return care[fitting[0].planted]
+
+    found = hard_trial(tmp_path, say)
+    assert (found.right, found.both, found.better) == (60, 60, True)
+    assert {(row.right, row.missed, row.invented) for row in found.kinds} == {(10, 0, 0)}
+    assert msgspec.convert(msgspec.to_builtins(found), Trial) == found

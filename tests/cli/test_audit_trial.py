@@ -126,3 +126,15 @@ def test_a_recorded_judge_and_a_batch_are_tried_alike(tmp_path: Path) -> None:
     ]
     (tmp_path / "waiting" / "answers.jsonl").write_text("\n".join(answered) + "\n", encoding="utf-8")
     assert json_of(hoofbeat(*batch, "--json", folder=tmp_path))["metrics"]["right"] == 2
+
+
+def test_hard_pairs_are_told_by_kind(tmp_path: Path) -> None:
+    with Judge(constant("Divergent")) as server:
+        words = ["audit", "trial", "--hard", "--judge", server.spec(), "--limit", "12", "-o", "hard"]
+        told = hoofbeat(*words, folder=tmp_path).stderr
+    assert "By kind" in told
+    assert "list order" in told
+    manifest = open_artefact(tmp_path / "hard", "trial").manifest
+    assert manifest.settings["hard"] is True
+    assert str(manifest.settings["pack"]).startswith("clinicians@")
+    assert manifest.metrics["right"] == 5  # care differs in half of the pairs, but for one with a silent side

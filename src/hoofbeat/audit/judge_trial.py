@@ -2,6 +2,9 @@
 
 The pairs are those of the domain pack's teaching example, which is invented and whose relations were planted. What is
 asked is the audit's own call in the audit's own order, and once more with the two answers exchanged.
+
+Hard pairs are for judges that get all of those right. There are ten of each kind: negation, unit, population, strength,
+silence and list order. Half of them tell the same care in other words, so one constant answer gets half at most.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from msgspec.structs import replace
 
 from hoofbeat.audit.audit_folder import judge_identities
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.table_agreement import Trial, trial_figures
+from hoofbeat.audit.findings.table_agreement import SAME_CARE, Trial, trial_figures
 from hoofbeat.audit.judge_votes import Judges, judge_roles, judges_of
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
 from hoofbeat.audit.pair_plan import PairVerdict, asked_order, same_answer_form
@@ -31,7 +34,7 @@ from hoofbeat.prompts import Pack
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
-from hoofbeat.teaching import example, example_names
+from hoofbeat.teaching import example, example_names, hard_pairs
 
 KIND = "trial"
 PAIRS = "pairs.jsonl"
@@ -114,6 +117,34 @@ def trial_pairs(pack: Pack, *, limit: int, seed: int) -> list[TrialPair]:
     return sorted(in_turn[:limit], key=lambda pair: (pair.question, pair.a, pair.b))
 
 
+def hard_trial_pairs(*, limit: int, seed: int) -> list[TrialPair]:
+    """At most `limit` of the hard pairs, the kinds in turn, drawn with `seed`."""
+    drawn: dict[str, ReservoirSample[TrialPair]] = {}
+    every = hard_pairs()
+    for each in every:
+        first, second = asked_order(each.a, each.b)
+        pair = TrialPair(
+            question=each.id,
+            a="A" if first == each.a else "B",
+            b="B" if first == each.a else "A",
+            text=each.question,
+            answer_a=first,
+            answer_b=second,
+            planted=each.care,
+            kind=each.kind,
+        )
+        draw = drawn.setdefault(each.kind, ReservoirSample(len(every), seed))
+        draw.offer((each.id, "", "", 0), pair)
+    # where only some are drawn, pairs of the same care and others come in turn as well
+    turns = []
+    for draw in drawn.values():
+        halves = [[pair for pair in draw.drawn() if (pair.planted == SAME_CARE) is same] for same in (False, True)]
+        turns.append([pair for both in zip_longest(*halves) for pair in both if pair])
+    chosen = [pair for turn in zip_longest(*turns) for pair in turn if pair][:limit]
+    places = {each.id: place for place, each in enumerate(every)}
+    return sorted(chosen, key=lambda pair: places[pair.question])
+
+
 def estimate_trial(judge: Judges, pairs: Sequence[TrialPair], pack: Pack) -> Estimate:
     """What it would cost: two calls per pair and judge."""
     requests = [
@@ -176,7 +207,7 @@ def write_trial(
                 title=f"{len(pairs)} pairs of known relation",
                 command=list(command),
                 inputs=[],
-                settings={"pack": pack_label(pack), "limit": limit},
+                settings={"pack": pack_label(pack), "limit": limit, **({"hard": True} if figures.kinds else {})},
                 seeds={"draw": seed, "bootstrap": seed},
                 models={role: model.identity for role, model in judge_roles(judge).items()},
                 prompts={PROMPT: pack.prompt(PROMPT).label},

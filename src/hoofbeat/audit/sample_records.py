@@ -70,7 +70,8 @@ class TrialVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class TrialPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pair with its planted label, the texts in the order in which an audit would show them, and what was said.
 
-    `said` is of that order, `exchanged` of the other one; both are None until the judge was asked.
+    `said` is of that order, `exchanged` of the other one; both are None until the judge was asked. A hard pair has a
+    `kind`, and what is planted is whether care differs.
     """
 
     question: str
@@ -80,5 +81,6 @@ class TrialPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
     answer_a: str
     answer_b: str
     planted: str
+    kind: str = ""
     said: TrialVerdict | None = None
     exchanged: TrialVerdict | None = None

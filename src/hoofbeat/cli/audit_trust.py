@@ -16,7 +16,7 @@ from hoofbeat.audit.findings.table_agreement import SIDES, Trial
 from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION
 from hoofbeat.audit.judge_trial import KIND as TRIAL
-from hoofbeat.audit.judge_trial import estimate_trial, put_to_judge, trial_pairs, write_trial
+from hoofbeat.audit.judge_trial import estimate_trial, hard_trial_pairs, put_to_judge, trial_pairs, write_trial
 from hoofbeat.audit.validation.label_only import ablate_judge, ablation_sample, estimate_both
 from hoofbeat.audit.validation.packets import KIND as PACKETS
 from hoofbeat.audit.validation.packets import Packets, write_packets
@@ -34,28 +34,33 @@ from hoofbeat.errors import UsageError
 from hoofbeat.findings.agreement import Agreement
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.prompts import load_pack
+from hoofbeat.prompts.packs import DEFAULT_PACK
 from hoofbeat.store import check_target, open_artefact
 
+_HARD_PACK = "clinicians"
 _INVENTED = "These pairs are invented. How the judge does on pairs of your own, people have to say: audit validate."
 
 
 @click.command("trial")
-@click.option("--pack", "pack_spec", default="transplant", show_default=True,
-              help="Domain pack whose teaching example is used, or the path of a .toml file of its name.")  # fmt: skip
+@click.option("--pack", "named_pack",
+              help="Domain pack whose teaching example and labels are used, or the path of a .toml file of its name "
+              f"[default: {DEFAULT_PACK}; with --hard {_HARD_PACK}].")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True,
               help="At most so many pairs, as many of each label as there are.")  # fmt: skip
+@click.option("--hard", is_flag=True, help="Take 60 hard pairs by kind, for judges that get the others right.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draw and of intervals.")
 @output_option(TRIAL)
 @calling_options_of_judges
-def trial_command(pack_spec: str, limit: int, seed: int, output: Path, calling: Calling) -> None:
+def trial_command(named_pack: str | None, limit: int, hard: bool, seed: int, output: Path, calling: Calling) -> None:
     """Put pairs of answers whose relation is known to a judge, in both orders.
 
-    They are invented: the teaching example of a domain pack.
+    They are invented: the teaching example of a domain pack, or hard pairs on clinical questions.
     """
     screen = calling.screen()
+    pack_spec = named_pack or (_HARD_PACK if hard else DEFAULT_PACK)
     pack = load_pack(pack_spec)
     check_target(output.resolve(), TRIAL)
-    drawn = trial_pairs(pack, limit=limit, seed=seed)
+    drawn = hard_trial_pairs(limit=limit, seed=seed) if hard else trial_pairs(pack, limit=limit, seed=seed)
     with calling.open() as session:
         judges = [session.model(spec) for spec in dict.fromkeys(calling.model_specs)]
         if calling.only_estimate:
@@ -275,6 +280,16 @@ def show_trial(screen: Screen, found: Trial) -> None:
             for score, row in zip(found.labels, told.confusion, strict=True)
         ],
     )  # fmt: skip
+    if found.kinds:
+        screen.title("By kind")
+        screen.table(
+            ("kind", "pairs", "right", "right in both orders", "differences missed", "differences invented"),
+            [
+                [row.kind, f"{row.n}", f"{row.right}: {_short_figure(row.right / row.n, row.interval)}", f"{row.both}",
+                 f"{row.missed}", f"{row.invented}"]
+                for row in found.kinds
+            ],
+        )  # fmt: skip
     flips = found.flips
     screen.say(
         f"with the answers exchanged, {flips.flips} of {flips.n} labels changed, {flips.crossing} of them between "

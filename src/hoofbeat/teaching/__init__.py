@@ -3,6 +3,7 @@
 Invented and marked so; written for this project. It is the content of the demo and the fixture of the tests: for every
 case the gold says diagnosis, decisive step and trap, for every pair of handbooks how they relate on each question.
 `example` has a small audit for each domain pack: its sources, questions, what each source says, and every relation.
+`hard_pairs` are 60 pairs of invented answers on which strong judges differ.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = [
     "CaseChoice",
     "CaseGold",
     "CaseQuestion",
+    "HardPair",
     "PatientGold",
     "PatientQuestion",
     "PlantedRelation",
@@ -32,6 +34,7 @@ __all__ = [
     "example",
     "example_names",
     "handbook_files",
+    "hard_pairs",
     "patient_gold",
     "patient_questions",
     "relations",
@@ -116,6 +119,23 @@ class PlantedRelation(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class HardPair(Struct, frozen=True, kw_only=True):
+    """Two invented answers to one question that are easily misjudged.
+
+    `care` is `same care` (other words, the same care for the patient in the question), `care differs` (like words,
+    other care) or `silent` (one of the two says nothing on what is asked). None of it is medical advice.
+    """
+
+    invented: bool
+    id: str
+    kind: str
+    care: str
+    question: str
+    a: str
+    b: str
+    why: str
+
+
 class TeachingAudit(Struct, frozen=True, kw_only=True):
     """A small invented audit for one domain pack, with everything that is planted in it."""
 
@@ -175,6 +195,11 @@ def patient_gold() -> list[PatientGold]:
 def relations() -> list[PlantedRelation]:
     """The planted relation of every pair of handbooks on every question."""
     return list(_read("questions/relations.jsonl", PlantedRelation))
+
+
+def hard_pairs() -> list[HardPair]:
+    """The 60 hard pairs, ten of each kind."""
+    return list(_read("hard_pairs.jsonl", HardPair))
 
 
 def example_names() -> list[str]:

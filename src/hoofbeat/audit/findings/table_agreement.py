@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hoofbeat.audit.findings.label_scores import LabelScore, f1_scores, label_replicates, label_table
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, lazy, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
-from hoofbeat.audit.sample_records import TrialPair
+from hoofbeat.audit.sample_records import TrialPair, TrialVerdict
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.agreement import Agreement, agreement, chance_corrected
 from hoofbeat.findings.intervals import (
@@ -293,6 +293,32 @@ SIDES = ("not diverging", "diverging")
 """The labels of the two-way question."""
 
 
+SAME_CARE, CARE_DIFFERS, SILENT_SIDE = "same care", "care differs", "silent"
+CARE = RelationLabels(
+    order=(SILENT_SIDE, SAME_CARE, CARE_DIFFERS),
+    absent=SILENT_SIDE,
+    consistent=SAME_CARE,
+    diverging=(CARE_DIFFERS,),
+)
+"""What hard pairs are scored by, whatever a pack calls its labels: whether care differs, or a side is silent."""
+
+
+class KindScore(Struct, frozen=True, kw_only=True):
+    """A judge on the hard pairs of one kind: how many are right, and right in both orders.
+
+    `missed` are pairs in which care differs or a side is silent and the judge finds the same care; `invented` are pairs
+    of the same care in which it finds anything else.
+    """
+
+    kind: str
+    n: int
+    right: int
+    interval: Interval
+    both: int
+    missed: int
+    invented: int
+
+
 class Trial(Struct, frozen=True, kw_only=True):
     """A judge beside planted labels, in the order in which an audit shows the two answers.
 
@@ -301,7 +327,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     again. `exchanged` of the pairs are right with the answers exchanged, `both` in either order. `chance` is what
     guessing evenly among the labels gives, `commonest_share` what always saying the `commonest` planted label gives;
     `two_way_share` is that of the two-way question. `better` says whether both intervals of accuracy lie above the
-    larger of the two.
+    larger of the two. `kinds` are the scores of hard pairs by kind; there, labels are `CARE`.
     """
 
     right: int
@@ -318,6 +344,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     commonest_share: float
     two_way_share: float
     better: bool
+    kinds: tuple[KindScore, ...] = ()
 
     @property
     def n(self) -> int:
@@ -344,6 +371,10 @@ def trial_figures(pairs: Sequence[TrialPair], domain: RelationLabels, *, seed: i
     """The figures of pairs that were put to a judge; `seed` is for what is resampled."""
     if not pairs:
         raise UsageError("a trial needs pairs", fix="draw at least one: --limit")
+    if any(pair.kind for pair in pairs):
+        cared = [_by_care(pair, domain) for pair in pairs]
+        plain = trial_figures([replace(pair, kind="") for pair in cared], CARE, seed=seed)
+        return replace(plain, kinds=_kind_scores(cared))
     first = [(pair.said.label or None if pair.said else None, pair.planted) for pair in pairs]
     other = [(pair.exchanged.label or None if pair.exchanged else None, pair.planted) for pair in pairs]
     found_absent = any(domain.absent in labels for labels in first)
@@ -377,6 +408,41 @@ def trial_figures(pairs: Sequence[TrialPair], domain: RelationLabels, *, seed: i
         two_way_share=max(diverging, len(pairs) - diverging) / len(pairs),
         better=min(found.accuracy_interval.low, by_question.low) > max(chance, share),
     )
+
+
+def _by_care(pair: TrialPair, domain: RelationLabels) -> TrialPair:
+    """A hard pair with the judge's labels as what they say of care."""
+
+    def cared(said: TrialVerdict | None) -> TrialVerdict | None:
+        if said is None or not said.label:
+            return said
+        differs = CARE_DIFFERS if said.label in domain.diverging else SAME_CARE
+        return replace(said, label=SILENT_SIDE if said.label == domain.absent else differs)
+
+    return replace(pair, said=cared(pair.said), exchanged=cared(pair.exchanged))
+
+
+def _kind_scores(pairs: Sequence[TrialPair]) -> tuple[KindScore, ...]:
+    found = []
+    for kind in dict.fromkeys(pair.kind for pair in pairs):
+        rows = [
+            (pair.planted, *(each.label if each else "" for each in (pair.said, pair.exchanged)))
+            for pair in pairs
+            if pair.kind == kind
+        ]
+        hits = [said == planted for planted, said, _ in rows]
+        found.append(
+            KindScore(
+                kind=kind,
+                n=len(rows),
+                right=sum(hits),
+                interval=share_interval(hits, None),
+                both=sum(planted == said == other for planted, said, other in rows),
+                missed=sum(planted != SAME_CARE == said for planted, said, _ in rows),
+                invented=sum(planted == SAME_CARE and said not in ("", SAME_CARE) for planted, said, _ in rows),
+            )
+        )
+    return tuple(found)
 
 
 def _side(label: str | None, domain: RelationLabels) -> str | None:

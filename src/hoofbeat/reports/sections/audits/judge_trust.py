@@ -212,7 +212,30 @@ def _trial(facts: AuditFacts, prefix: str, *, planted: bool) -> list[Block]:
         note=f"95% intervals; {found.agreement.unscored:,} pairs got no label and count as not right. With the answers "
         f"exchanged {flips.flips:,} of {flips.n:,} labels changed. These are not pairs of this audit.",
     )
-    return [Notice(found.verdict), table]
+    return [Notice(found.verdict), table, *_kinds(found, prefix)]
+
+
+def _kinds(found: Trial, prefix: str) -> list[Block]:
+    """The judge on hard pairs, by kind."""
+    if not found.kinds:
+        return []
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (row.kind, row.n, row.right, triple(row.right / row.n, row.interval), row.both, row.missed, row.invented)
+        for row in found.kinds
+    )
+    named = "kind | pairs:count | right:count | share:share | right in both orders:count | "
+    return [
+        Table(
+            name=f"{prefix}-trial-kinds",
+            caption="The judge on hard pairs, by kind",
+            n=found.n,
+            unit="invented hard pairs",
+            columns=columns_of(named + "differences missed:count | differences invented:count"),
+            rows=rows,
+            note="95% intervals. Right is whether care differs, is the same or a side is silent; one constant answer "
+            "gets half at most.",
+        )
+    ]
 
 
 def _panel(panel: PanelAgreement, prefix: str) -> list[Block]:
