@@ -17,6 +17,7 @@ from hoofbeat.text import (
     for_title_matching,
     for_word_matching,
     printable,
+    raised,
     squeeze,
     typed,
     without_accents,
@@ -72,3 +73,18 @@ def test_cleaned_text_is_safe_and_stays_so(text: str) -> None:
 def test_a_normal_form_ignores_what_it_says_and_no_more(form: object, same: tuple[str, str], other: str) -> None:
     assert callable(form)
     assert form(same[0]) == form(same[1]) != form(other)
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "read"),
+    [
+        ("50 × 10", "9", "⁹"),
+        ("kg/m", "2", "²"),
+        ("10", "-3", "⁻³"),
+        ("s", "-1", "⁻¹"),
+        ("weeks", "2", "2"),
+        ("4", "th", "th"),
+    ],
+)
+def test_raised_digits_are_exponents_behind_numbers_and_units(before: str, text: str, read: str) -> None:
+    assert raised(before, text) == read

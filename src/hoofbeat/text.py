@@ -105,6 +105,20 @@ def squeeze(text: str) -> str:
     return " ".join(_NOT_IN_SOURCES.sub(" ", _INVISIBLE.sub("", text)).split())
 
 
+_EXPONENT = re.compile(r"[+\-−–]?\d{1,3}")
+_POWERS = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
+_BASE = re.compile(r"[\d⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]\Z|(?<![^\W\d_])(?:[kcdmµμ]?m|s|h|min|[dm]?l|k?g|mg)\Z", re.IGNORECASE)
+
+
+def raised(before: str, text: str) -> str:
+    """Text that a page sets raised, behind `before`: an exponent as raised digits (10⁹, m²), all else as it is.
+
+    Without it "10<sup>9</sup>" would be read as 109. A raised number behind a word is a mark of a note and stays one.
+    """
+    power = text.strip()
+    return power.translate(_POWERS) if _EXPONENT.fullmatch(power) and _BASE.search(before) else text
+
+
 # Normal forms
 
 

@@ -10,11 +10,11 @@ import msgspec
 
 from hoofbeat import teaching
 from hoofbeat.audit import AuditPlan
-from hoofbeat.audit.answers_by_source import PlannedSourceAnswer, absence_request, source_request
+from hoofbeat.audit.answers_by_source import PlannedSourceAnswer, absence_request, again_request, source_request
 from hoofbeat.audit.audit_plan import plan_audit
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order
-from hoofbeat.audit.source_citations import section_names
+from hoofbeat.audit.source_citations import check_citations, section_names
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.requests import Reply, request_key
@@ -94,6 +94,10 @@ def _answer(item: PlannedSourceAnswer, plan: AuditPlan, model: Model, *, by_call
         "strength": "",
     }
     yield _entry(model, request, said)
+    checked = check_citations(said["passage"], said["quote"], said["answer"], item.passages)
+    if checked.objections:
+        written = msgspec.json.encode(said).decode()
+        yield _entry(model, again_request(request, written, checked.objections, plan.pack), said)
     yield _entry(model, absence_request(item.question, gold.answer, plan.pack), {"addressed": "yes"})
 
 

@@ -231,7 +231,7 @@ def test_a_silent_source_is_absent_without_a_second_call(ledger: Ledger, value: 
     assert ledger.known(answer.calls) == set(answer.calls) != set()
 
 
-@pytest.mark.parametrize("text", ["No bath for four weeks.", "Not addressed to children: no bath for four weeks."])
+@pytest.mark.parametrize("text", ["No bath for some weeks.", "Not addressed to children: no bath for some weeks."])
 @pytest.mark.parametrize(("check", "absent"), [("yes", False), ("no", True)])
 def test_any_other_answer_is_checked(ledger: Ledger, text: str, check: str, absent: bool) -> None:
     script = [
@@ -253,8 +253,8 @@ def test_any_other_answer_is_checked(ledger: Ledger, text: str, check: str, abse
     ("passage", "quote", "text"),
     [
         ("Bathing", "", "No."),
-        ("none", "No bath for four weeks.", "No"),
-        ("Bathing", "No bath for four weeks.", "None"),
+        ("none", "No bath for some weeks.", "No"),
+        ("Bathing", "No bath for some weeks.", "None"),
         ("none", "", "None of the showers is warm."),
     ],
 )
@@ -270,7 +270,7 @@ def test_a_word_that_may_mean_something_is_no_silence(ledger: Ledger, passage: s
 
 
 def test_a_word_for_no_quote_is_not_looked_for(ledger: Ledger) -> None:
-    said = {"passage": "Bathing", "quote": "none", "answer": "No bath for four weeks.", "statement": "", "strength": ""}
+    said = {"passage": "Bathing", "quote": "none", "answer": "No bath for some weeks.", "statement": "", "strength": ""}
     with ScriptedServer(Says("passage", "", said), Says("addressed", "", {"addressed": "yes"})) as server:
         (answer,) = answers_of(server, ledger, a_plan("Bathing"))
     assert (answer.citations, answer.warnings) == (("Bathing",), ())
@@ -283,14 +283,14 @@ def test_an_answer_without_a_section_is_checked_and_kept(ledger: Ledger, check: 
         Says(
             "passage",
             "",
-            {"passage": "none", "quote": "", "answer": "Wait four weeks.", "statement": "", "strength": ""},
+            {"passage": "none", "quote": "", "answer": "Wait some weeks.", "statement": "", "strength": ""},
         ),
-        Says("addressed", "Wait four weeks.", {"addressed": check}),
+        Says("addressed", "Wait some weeks.", {"addressed": check}),
     ]
     with ScriptedServer(*script) as server:
         (answer,) = answers_of(server, ledger, a_plan("Bathing"))
     assert len(server.seen) == len(answer.calls) == 2
-    assert (answer.absent, answer.text, answer.citations) == (absent, "Wait four weeks.", ())
+    assert (answer.absent, answer.text, answer.citations) == (absent, "Wait some weeks.", ())
     assert answer.warnings == ("no section named",)
 
 
@@ -303,7 +303,7 @@ def test_a_check_that_fails_is_a_failure_without_content(ledger: Ledger) -> None
         )
     ) as server:
         (answer,) = answers_of(server, ledger, a_plan("Bathing"))
-    assert len(server.seen) == 2
+    assert len(server.seen) == 3  # asked once more: no passage has the number 400
     assert answer.failure is not None
     assert (answer.failure.kind, answer.text, answer.absent, answer.citations) == ("bad-request", "", None, ())
     assert ledger.known(answer.calls) == set(answer.calls) != set()

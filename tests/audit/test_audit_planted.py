@@ -98,8 +98,11 @@ def test_every_quote_is_found_under_the_section_that_is_cited(audit: Audit) -> N
     for answer in spoken:
         gold = GOLD[answer.question, answer.source]
         assert answer.citations[0] == gold.evidence[0].heading
-        assert answer.warnings == ()
+        assert all(each.startswith("it may say otherwise") for each in answer.warnings)
     cited = audit.artefact.manifest.metrics["citations"]
+    assert isinstance(cited, dict)
+    alarms = cited.pop("statement differs")
+    assert alarms == cited.pop("asked again: kept") <= 0.04 * len(spoken)  # of answers that are all faithful
     assert cited == {"answers": len(spoken), "citing": len(spoken), "quoted": len(spoken)}
 
 

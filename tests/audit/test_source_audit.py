@@ -128,7 +128,7 @@ def test_an_audit_opens_as_it_was_written(ledger: Ledger, tmp_path: Path) -> Non
         "plan": plan.fingerprint(model, judge), "windows": {"answer": {"tokens": 8192, "source": "assumed"}},
     }  # fmt: skip
     assert audit.pack == plan.pack
-    assert set(manifest.prompts) == {"answer-source", "absence", "compare"}
+    assert set(manifest.prompts) == {"answer-source", "answer-source-again", "absence", "compare"}
     assert (manifest.inputs, manifest.command) == (inputs, ["hoofbeat", "audit"])
     assert (manifest.counts.kept, manifest.counts.failed) == (7, 0)
     assert manifest.cost.calls == 8 + 8 + 7

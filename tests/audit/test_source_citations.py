@@ -83,13 +83,13 @@ DOSES = Passage(
         ("Take 10 mg of tacrolimus every mornin", "quoted"),
         ("Take 10 mg of tacrolimos every morning", "quoted"),
         ("Take 10mg of tacrolimus every morning", "quoted"),
-        ("Take 10 mcg of tacrolimus every morning", "quote not found"),
-        ("Take 10 g of tacrolimus every morning", "quote not found"),
+        ("Take 10 mcg of tacrolimus every morning", "quote changed"),
+        ("Take 10 g of tacrolimus every morning", "quote changed"),
         ("You may drive six weeks after the operation", "quoted"),
         ("You may drive six weeks after the opperation", "quoted"),
-        ("You may drive ten weeks after the operation", "quote not found"),
-        ("after the operation; raw fish is safe. Take 10 mg of tacrolimus", "quote not found"),
-        ("Take 10 mg of tacrolimus every morning, unles your surgeon says otherwise", "quote not found"),
+        ("You may drive ten weeks after the operation", "quote changed"),
+        ("after the operation; raw fish is safe. Take 10 mg of tacrolimus", "quote changed"),
+        ("Take 10 mg of tacrolimus every morning, unles your surgeon says otherwise", "quote changed"),
         ("may", "quote too short"),
         ("10 mg", "quote too short"),
         ("raw fish is", "quoted"),
@@ -193,3 +193,64 @@ def test_an_answer_keeps_what_was_checked(ledger: Ledger) -> None:
     ]  # fmt: skip
     (seen,) = server.calls("passage")
     assert (seen.body["temperature"], seen.body["max_tokens"]) == (0.0, 512)
+
+
+GUIDE = Passage(
+    id="g#1",
+    document="g",
+    heading="Pressure",
+    text="Start drug treatment when systolic pressure is ≥160 mmHg in adults older than 60 years. The panel does not "
+    "recommend aspirin in this group; the absolute risk reduction [ARR] is below 1%.",
+)
+
+
+@pytest.mark.parametrize(
+    ("quote", "what", "why"),
+    [
+        ("Start drug treatment when systolic pressure is ≥ 160 mm Hg in adults", "quoted", ""),
+        ("Start drug treatment when systolic pressure is ≤160 mmHg in adults", "quote changed", "comparator"),
+        ("pressure is ≥160 mmHg in adults younger than 60 years", "quote changed", "comparator"),
+        ("The panel does recommend aspirin in this group", "quote changed", "negation"),
+        ("recommend aspirin in this group", "quote cut", "“not”"),
+        ("160 mmHg in adults older than 60 years", "quote cut", "“≥”"),
+    ],
+)
+def test_a_quote_keeps_comparators_denials_and_directions(quote: str, what: str, why: str) -> None:
+    (step,) = check_citations("Pressure", quote, "Wait.", [GUIDE]).steps
+    assert (step.what, why in step.reasoning) == (what, True)
+
+
+def test_an_abbreviation_in_brackets_is_no_citation() -> None:
+    text = "The absolute risk reduction [ARR] is below 1% [Pressure]."
+    assert check_citations("Pressure", "", text, [GUIDE]).warnings == ()
+    assert check_citations("Pressure", "", "It is small [Elsewhere].", [GUIDE]).warnings != ()
+
+
+def test_what_the_answer_states_is_held_against_the_passage() -> None:
+    faithful = "Adults over 60 years start drug treatment at a systolic pressure of at least 160 mm Hg."
+    assert check_citations("Pressure", "", faithful, [GUIDE]).objections == []
+    checked = check_citations("Pressure", "", faithful.replace("at least", "at most"), [GUIDE])
+    assert [step.what for step in checked.steps] == ["statement differs"]
+    (warning,) = checked.warnings
+    assert warning.startswith("it may say otherwise than the source (comparator)")
+
+
+def test_a_model_is_asked_once_more_with_what_the_check_objects_to(ledger: Ledger) -> None:
+    said = "Treatment of adults starts at a systolic pressure of at most 160 mm Hg."
+    wrong = {"passage": "Pressure", "quote": "", "answer": said, "statement": "", "strength": ""}
+    right = {**wrong, "answer": said.replace("at most", "at least")}
+    plan = PlannedAnswer(question=Question(id="q", text="When to treat?"), condition="g", passages=(GUIDE,))
+    for second, what in ((right, "asked again: changed"), (wrong, "asked again: kept")):
+        script = [
+            Says("passage", "A check of words compared", second),
+            Says("passage", "", wrong),
+            Says("addressed", "", {"addressed": "yes"}),
+        ]
+        with ScriptedServer(*script) as server:
+            (answer,) = answer_from_sources(a_model(server.spec(), ledger), [plan], load_pack("transplant"))
+        assert len(answer.calls) == 3
+        assert answer.text == second["answer"]
+        step = answer.trace[-1]
+        assert (step.what, step.text) == (what, wrong["answer"])
+        assert "at most" in step.reasoning
+        assert bool(answer.warnings) is (second is wrong)

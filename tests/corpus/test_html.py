@@ -117,3 +117,10 @@ def test_nothing_is_loaded(tmp_path: Path) -> None:
     address = (tmp_path / "secret.txt").as_uri()
     content = f'<!DOCTYPE html [<!ENTITY x SYSTEM "{address}">]><p>&x;<object data="{address}"></object>'
     assert "SECRET" not in page(f'{content}<iframe src="{address}"></iframe>words').text
+
+
+def test_raised_numbers_are_exponents_and_marks_of_notes_stay() -> None:
+    page = "<p>50 x 10<sup>9</sup>/L, area 2 m<sup>2</sup>, weeks<sup>3</sup>.</p><ul><li>10<sup>6</sup></li></ul>"
+    (document,) = read_html(page.encode(), "page")
+    assert "10⁹/L, area 2 m², weeks3." in document.text
+    assert "- 10⁶" in document.text

@@ -182,7 +182,7 @@ def test_structure_of_a_small_article() -> None:
         "Short.",
         "Before any section.",
         "1 Case presentation",
-        "Count 9 × 10⁹/L3, area 2 m2.",
+        "Count 9 × 10⁹/L3, area 2 m².",
         "Figure 1. A film.",
         "After the figure.",
         "Course",

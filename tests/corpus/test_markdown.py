@@ -151,3 +151,7 @@ def test_teaching_handbooks() -> None:
         assert document.id == file.stem
         assert {"institution", "organ", "year"} <= document.facets.keys()
         check_offsets(document)
+
+
+def test_raised_numbers_are_exponents() -> None:
+    assert "10⁹/L and 30 kg/m²" in read_markdown("# A\n\nPlatelets 10<sup>9</sup>/L and 30 kg/m^2^.\n", "a").text

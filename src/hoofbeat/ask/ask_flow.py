@@ -1,9 +1,10 @@
 """An ask from start to end: search, answer, compare; what is there already is told as it comes.
 
 The model answers only from the passages that are shown beside it. A check asks whether a cited passage was shown,
-shares a word with the sentence, and contains the quotes. Sources are documents, or groups of documents that share a
-facet's value (an institution with two handbooks is one source). Those that the search finds first are asked, each from
-its own passages only, and every two answers are compared as an audit does it.
+shares a word with the sentence, contains the quotes, and has the same comparators, denials, directions and numbers.
+Sources are documents, or groups of documents that share a facet's value (an institution with two handbooks is one
+source). Those that the search finds first are asked, each from its own passages only, and every two answers are
+compared as an audit does it.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ _ONE = re.compile(r"(\d{1,4})(?:\s*[-–]\s*(\d{1,4}))?")
 _MAX_WIDTH = 20
 _QUOTES = {
     "quote not found": "a quote that is not in what was shown",
+    "quote changed": "a quote that changes the words of what was shown",
+    "quote cut": "a quote that stops short of a word that turns it round",
+    "statement differs": "a sentence that may say otherwise than what was shown",
     "quote too short": "a quote too short to tell where it stands",
     "section not shown": "a section that was not shown",
 }

@@ -15,9 +15,15 @@ from msgspec import Struct
 
 from hoofbeat.answering.answer_calls import PROMPT_TOKENS, PlannedAnswer, fit
 from hoofbeat.audit.answer_lines import MAX_LINE, MAX_STRENGTH, given_strength, line_doubts
-from hoofbeat.audit.source_citations import NO_SECTION, check_citations, section_names
+from hoofbeat.audit.source_citations import (
+    NO_SECTION,
+    STAGE,
+    CitationCheck,
+    check_citations,
+    section_names,
+)
 from hoofbeat.facets import source_is_asked
-from hoofbeat.models import ChatRequest, Model
+from hoofbeat.models import ChatRequest, Message, Model, StructuredReply
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Answer, Document, Failure, Passage, Question, TraceStep, Usage
@@ -32,6 +38,7 @@ __all__ = [
     "PassageSearch",
     "PlannedSourceAnswer",
     "absence_request",
+    "again_request",
     "answer_from_sources",
     "is_empty_answer",
     "is_empty_field",
@@ -366,6 +373,14 @@ def source_request(planned: PlannedAnswer, pack: Pack, max_tokens: int | None = 
     return prompt.request(values, schema=schema, max_tokens=limit)
 
 
+def again_request(request: ChatRequest, written: str, objections: Sequence[str], pack: Pack) -> ChatRequest:
+    """The same call once more, with what was answered and what the checks object to behind it."""
+    prompt = pack.prompt("answer-source-again")
+    _, user = prompt.fill({"objections": "\n".join(objections)})
+    answered = Message(role="assistant", content=written), Message(role="user", content=user)
+    return msgspec.structs.replace(request, messages=(*request.messages, *answered), prompt=prompt.label)
+
+
 def absence_request(question: Question, answer: str, pack: Pack) -> ChatRequest:
     """The yes/no call on whether an answer addresses its question; asked once for a source and a question."""
     return pack.prompt("absence").request({"question": question.full_text, "answer": answer})
@@ -400,49 +415,107 @@ def answer_from_sources(
 ) -> list[Answer]:
     """Answer every planned (question, source) and decide whether the source is silent on it.
 
-    An empty answer or the sentence of absence decides it at once, and so does a word like "none" without a quote; any
-    other answer is put to a yes/no call and kept, even where the model chose no section. Citations and quotes are
-    checked against the passages shown. A source of which nothing fits the model's window is not silent: that is a
-    failure, without a call.
+    An empty answer or the sentence of absence decides it at once, and so does a word like "none" without a quote;
+    any other answer is put to a yes/no call and kept, even where the model chose no section. Citations and quotes
+    are checked against the passages shown, and so are the comparators, denials, directions and numbers of the
+    answer; where these checks object, the model is asked once more and told why. A source of which nothing fits the
+    model's window is not silent: that is a failure, without a call.
     """
 
     async def work(item: PlannedAnswer) -> Answer:
         base = _base(item, model.spec)
         if base.failure is not None:
             return base
-        outcome = await model.chat_json(source_request(item, pack, max_tokens))
+        request = source_request(item, pack, max_tokens)
+        outcome = await model.chat_json(request)
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)
-        section, quote, text = (str(outcome.value[name]).strip() for name in ("passage", "quote", "answer"))
-        usage = outcome.reply.usage
-        quote = "" if is_empty_field(quote) else quote
-        if is_silent(text, pack) or is_empty_answer(section, quote, text):
-            return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls, usage=usage)
-        check = await model.chat_json(absence_request(item.question, text, pack))
+        reply = _read(outcome, item.passages)
+        if is_silent(reply.text, pack) or is_empty_answer(reply.section, reply.quote, reply.text):
+            return msgspec.structs.replace(
+                base, text=pack.not_addressed, absent=True, calls=outcome.calls, usage=outcome.reply.usage
+            )
+        if reply.objections:
+            second = await model.chat_json(again_request(request, reply.written, reply.objections, pack))
+            reply = _better(reply, second, item.passages)
+        check = await model.chat_json(absence_request(item.question, reply.text, pack))
         if isinstance(check, Failure):
-            return msgspec.structs.replace(base, calls=outcome.calls, failure=check)
-        checked = check_citations(section, quote, text, item.passages)
-        line, strength = str(outcome.value["statement"]).strip(), given_strength(str(outcome.value["strength"]))
-        line = "" if is_empty_field(line) else line
-        doubts = line_doubts(line, strength, text, quote, item.passages)
+            return msgspec.structs.replace(base, calls=reply.calls, failure=check)
+        doubts = line_doubts(reply.line, reply.strength, reply.text, reply.quote, item.passages)
         return msgspec.structs.replace(
             base,
-            text=text,
-            statement=line,
-            strength=strength,
-            reasoning=outcome.reply.reasoning,
+            text=reply.text,
+            statement=reply.line,
+            strength=reply.strength,
+            reasoning=reply.reasoning,
             absent=check.value["addressed"] == "no",
-            citations=checked.citations,
-            trace=base.trace + checked.steps,
-            warnings=(*checked.warnings, *doubts),
-            calls=outcome.calls + check.calls,
-            usage=Usage(
-                tokens_in=usage.tokens_in + check.reply.usage.tokens_in,
-                tokens_out=usage.tokens_out + check.reply.usage.tokens_out,
-            ),
+            citations=reply.checked.citations,
+            trace=(*base.trace, *reply.checked.steps, *reply.asked),
+            warnings=(*reply.checked.warnings, *doubts),
+            calls=reply.calls + check.calls,
+            usage=_sum(reply.usage, check.reply.usage),
         )
 
     return model.run(planned, work, title="answering from each source", progress=progress)
+
+
+class _Reply(Struct, frozen=True, kw_only=True):
+    """What a model answered from a source, checked; `asked` says what came of asking it once more."""
+
+    section: str
+    quote: str
+    text: str
+    line: str
+    strength: str
+    reasoning: str
+    written: str
+    checked: CitationCheck
+    calls: tuple[str, ...]
+    usage: Usage
+    asked: tuple[TraceStep, ...] = ()
+
+    @property
+    def objections(self) -> list[str]:
+        """What the checks of words object to."""
+        return self.checked.objections
+
+
+def _read(outcome: StructuredReply, passages: Sequence[Passage]) -> _Reply:
+    fields = {
+        name: str(outcome.value[name]).strip() for name in ("passage", "quote", "answer", "statement", "strength")
+    }
+    quote = "" if is_empty_field(fields["quote"]) else fields["quote"]
+    return _Reply(
+        section=fields["passage"],
+        quote=quote,
+        text=fields["answer"],
+        line="" if is_empty_field(fields["statement"]) else fields["statement"],
+        strength=given_strength(fields["strength"]),
+        reasoning=outcome.reply.reasoning,
+        written=msgspec.json.encode(outcome.value).decode(),
+        checked=check_citations(fields["passage"], quote, fields["answer"], passages),
+        calls=outcome.calls,
+        usage=outcome.reply.usage,
+    )
+
+
+def _better(first: _Reply, outcome: StructuredReply | Failure, passages: Sequence[Passage]) -> _Reply:
+    """The second reply where the checks object to less in it; else the first. The trace keeps what the other said."""
+    objected = "; ".join(first.objections)
+    if isinstance(outcome, Failure):
+        step = TraceStep(stage=STAGE, what="asked again", text=f"{outcome.kind}: {outcome.message}", reasoning=objected)
+        return msgspec.structs.replace(first, asked=(step,))
+    second = _read(outcome, passages)
+    kept, other = (second, first) if len(second.objections) < len(first.objections) and second.text else (first, second)
+    what = "asked again: changed" if kept is second else "asked again: kept"
+    step = TraceStep(stage=STAGE, what=what, text=other.text, reasoning=objected, calls=second.calls)
+    return msgspec.structs.replace(
+        kept, asked=(step,), calls=first.calls + second.calls, usage=_sum(first.usage, second.usage)
+    )
+
+
+def _sum(one: Usage, two: Usage) -> Usage:
+    return Usage(tokens_in=one.tokens_in + two.tokens_in, tokens_out=one.tokens_out + two.tokens_out)
 
 
 def _base(item: PlannedAnswer, model: str) -> Answer:

@@ -150,7 +150,9 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             "given": self.given,
             "pack": self.pack.fingerprint,
             "models": [model.identity, *(each.identity for each in judges_of(judge))],
-            "prompts": [self.pack.prompt(name).label for name in ("answer-source", "absence", "compare")],
+            "prompts": [
+                self.pack.prompt(name).label for name in ("answer-source", "answer-source-again", "absence", "compare")
+            ],
             "settings": self.settings,
             "max_tokens": self.max_tokens,
             "economy": self.economy.describe() if self.economy else None,

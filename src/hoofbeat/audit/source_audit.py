@@ -395,7 +395,11 @@ def _manifest(
         settings["shard"] = str(plan.shard)
         settings["questions"] = len(plan.questions)
     failed = compared.failures.total()
-    stages = ("absence", "compare") if plan.given is not None else ("answer-source", "absence", "compare")
+    stages = (
+        ("absence", "compare")
+        if plan.given is not None
+        else ("answer-source", "answer-source-again", "absence", "compare")
+    )
     return Manifest(
         kind=KIND,
         title=title_of(len(plan.sources), len(plan.own_questions)),

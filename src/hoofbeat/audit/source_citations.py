@@ -1,4 +1,8 @@
-"""What an answer from a source rests on, checked: is the section it names among those shown, do its quotes exist."""
+"""What an answer from a source rests on, checked: is the section it names among those shown, do its quotes exist.
+
+What the answer states is held against the passages that it cites as well: comparators, denials, directions and numbers
+must be the same (`statement_check`). A fault is told, and is a reason to ask once more; it is never mended here.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hoofbeat.audit.citations import format_citation, long_enough, quote_in_passage
+from hoofbeat.audit.citations import format_citation, left_out, long_enough, quote_in_passage
+from hoofbeat.benchmarks.statement_check import Objection, objections
+from hoofbeat.benchmarks.text_overlap import turned_wording
 from hoofbeat.prompts import label
 from hoofbeat.records import Answer, Passage, TraceStep
 from hoofbeat.text import for_word_matching
@@ -23,12 +29,18 @@ _SEE = re.compile(r"\A\W*(?:see|cf\.?|compare)\s+(?:also\s+)?", re.IGNORECASE)
 _SECTION = re.compile(
     r"\A\W*(?:the\s+)?(?:(?:section|sect?\.|chapter|heading|passage)\s*:?\s+)?|\s+section\W*\Z", re.IGNORECASE
 )
+_ASIDE = re.compile(
+    r"[A-Z][\w+-]*[A-Z][\w+-]*s?|[^A-Za-z]*\d[\d.,%–-]*\s?(?:%|CI\b|mg\b|years?\b|\d).*|\d+%.*|sic|i\.e\..*|e\.g\..*"
+)
 _SHORT = 160
 _DOUBTS = {
     "quote not found": "its quote is not in what was shown",
     "quote elsewhere": "its quote stands under another heading than the one it names; that one is cited",
     "quote too short": "its quote is too short to tell where it stands",
+    "quote changed": "its quote changes the words of the source",
+    "quote cut": "its quote leaves out a word that turns it round",
 }
+_OBJECTIONS = ("quote changed", "quote cut", "statement differs")
 
 
 class CitationCheck(NamedTuple):
@@ -37,6 +49,12 @@ class CitationCheck(NamedTuple):
     citations: tuple[str, ...]
     steps: tuple[TraceStep, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def objections(self) -> list[str]:
+        """What the checks of words object to: a reason to ask the model once more."""
+        steps = [step for step in self.steps if step.what in _OBJECTIONS]
+        return [": ".join(filter(None, (step.what, step.text, step.reasoning))) for step in steps]
 
 
 def section_names(passages: Sequence[Passage]) -> dict[str, str]:
@@ -71,7 +89,7 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
         heading = _heading(name, by_words)
         if heading is not None:
             headings.append(heading)
-        elif _LETTERS.search(_bare(name)):
+        elif _LETTERS.search(_bare(name)) and not _is_aside(name, passages):
             steps.append(TraceStep(stage=STAGE, what="section not shown", text=name))
             warnings.append(f"it names a section that was not shown: {name}")
     if not headings:
@@ -80,10 +98,29 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
     for words, step in found.items():
         steps.append(step)
         if step.what in _DOUBTS:
-            warnings.append(f"{_DOUBTS[step.what]}: {words[:_SHORT]}")
+            why = f" ({step.reasoning})" if step.reasoning else ""
+            warnings.append(f"{_DOUBTS[step.what]}: {words[:_SHORT]}{why}")
+    for objection in check_statement(text, headings, passages):
+        steps.append(TraceStep(stage=STAGE, what="statement differs", text=str(objection)))
+        warnings.append(f"it may say otherwise than the source ({objection.kind}): {objection.claim}{objection.there}")
     pages = {passage.heading: passage.page for passage in reversed(passages) if passage.page is not None}
     cited = [format_citation(heading, pages.get(heading)) for heading in dict.fromkeys(headings) if heading]
     return CitationCheck(tuple(cited), tuple(steps), tuple(warnings))
+
+
+def check_statement(text: str, headings: Sequence[str], passages: Sequence[Passage]) -> list[Objection]:
+    """What an answer states otherwise than the passages under these headings; a number may be in any passage shown."""
+    stated = _QUOTED.sub(" ", _CITATION.sub("", text))
+    cited = [passage.text for passage in passages if passage.heading in headings] or [each.text for each in passages]
+    found = objections(stated, cited)
+    if not any(each.kind in ("threshold", "unit") for each in found):
+        return found
+    everywhere = {(each.kind, each.claim) for each in objections(stated, [_with_heading(each) for each in passages])}
+    return [each for each in found if each.kind not in ("threshold", "unit") or (each.kind, each.claim) in everywhere]
+
+
+def _with_heading(passage: Passage) -> str:
+    return f"{passage.heading}.\n{passage.text}"
 
 
 def _where(quoted: TraceStep | None, chosen: str, passages: Sequence[Passage]) -> str:
@@ -96,6 +133,11 @@ def _where(quoted: TraceStep | None, chosen: str, passages: Sequence[Passage]) -
 def _heading(name: str, by_words: Mapping[str, str]) -> str | None:
     """The heading that words in brackets name, as they stand or without their page, `see` and `section`."""
     return next((by_words[words] for words in map(for_word_matching, _shorter(name)) if words in by_words), None)
+
+
+def _is_aside(name: str, passages: Sequence[Passage]) -> bool:
+    """Whether words in brackets cite nothing: an abbreviation ("[ARR]"), a figure, or brackets of the source itself."""
+    return _ASIDE.fullmatch(name) is not None or any(f"[{name}]" in passage.text for passage in passages)
 
 
 def _shorter(name: str) -> Iterator[str]:
@@ -116,8 +158,16 @@ def _find(quote: str, heading: str | None, passages: Sequence[Passage]) -> Trace
     for here in (True, False):
         for passage in passages:
             if (heading is None or passage.heading == heading) is here and quote_in_passage(quote, passage):
+                if word := left_out(quote, passage):
+                    why = f"the source has “{word}” beside it"
+                    return TraceStep(stage=STAGE, what="quote cut", text=quote, reasoning=why, found=(passage.id,))
                 what = "quoted" if here else "quote elsewhere"
                 return TraceStep(stage=STAGE, what=what, text=quote, found=(passage.id,))
+    for passage in passages:
+        there, kind = turned_wording(passage.text, quote)
+        if kind:
+            why = f"{kind}; the source has: {there[:_SHORT]}"
+            return TraceStep(stage=STAGE, what="quote changed", text=quote, reasoning=why, found=(passage.id,))
     return TraceStep(stage=STAGE, what="quote not found", text=quote)
 
 

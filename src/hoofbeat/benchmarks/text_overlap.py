@@ -5,7 +5,8 @@ typographic quotes and dashes, ligatures, accents, hyphens at line ends, punctua
 differ, or the last word is cut). A quote with an ellipsis is found part by part, in order. Whatever was done to find
 it, a span's offsets count the document's own characters, and it begins and ends at words: never inside a number (5 mg
 is not in 12.5 mg, nor 5 °C in -5 °C), never after a prefix that changes the word's meaning (non-, pre-, anti-, ...).
-Fuzzy never forgives another number, a "not" that the source does not have, nor left for right or hypo- for hyper-.
+Fuzzy never forgives another number, comparator or unit, a "not" that the source does not have, nor an opposite such as
+left for right or hypo- for hyper- (`statement_check`).
 
 Overlap reads a text as its words in lower case: letters and digits run together, everything else separates them,
 nothing is stemmed and no word is left out. So punctuation, line breaks and capitals never make two texts differ.
@@ -34,6 +35,7 @@ from msgspec import Struct
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq, Levenshtein
 
+from hoofbeat.benchmarks.statement_check import differing_marks
 from hoofbeat.records import Document, Span
 from hoofbeat.text import Folded, for_quote_matching
 
@@ -42,22 +44,14 @@ _ORDER: tuple[How, ...] = ("exact", "loose", "fuzzy")
 _ELLIPSIS = re.compile(r"\s*(?:[\[(]\s*(?:…|\.(?:\s?\.){2,3})\s*[\])]|…|\.(?:\s?\.){2,})\s*")
 _ENDS = " \"'.,;:!?-*`"
 _NUMBER = re.compile(r"(?:(?<![^\s(\[])-)?\d+(?:[.,]\d+)*")
-_DENIALS = frozenset(
-    ["no", "not", "nor", "never", "none", "neither", "without", "denied", "denies", "absent", "negative", "cannot"]
-)
-_OPPOSITES = re.compile(
-    r"left|right|upper|lower|increased|decreased|elevated|reduced|high|low|higher|positive|male|female|man|woman|benign|"
-    r"malignant|before|after|first|second|proximal|distal|anterior|posterior|acute|chronic"
-)
-_OPPOSITE_BEGINNINGS = re.compile(r"hypo|hyper|brady|tachy|micro|macro|non|pseudo")
 _OTHER_THING = re.compile(  # what stands before a word and makes another thing of it: at most _BEFORE characters
     r"\b(?:non(?:[-\u2010-\u2013]\n?|\s)|(?:anti|hyper|hypo|para|post|pre|pseudo|sub|un)[-\u2010-\u2012]\n?)\Z",
     re.IGNORECASE,
 )
 _BEFORE = 9
 _MINUS = "-\u2010\u2011\u2012\u2013\u2212"
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _MIN_FUZZY = 12
+_TURNED = 0.8
 _MAX_FUZZY = 2_000
 _MAX_QUOTE = 20_000
 _MAX_PARTS = 20
@@ -184,6 +178,12 @@ def _between_words(text: str, place: int) -> bool:
 
 def _fuzzy(text: str, wanted: str, low: int, high: int, min_score: float) -> tuple[int, int, float] | None:
     """The place most like what is wanted, from word to word, with the same numbers and denials."""
+    best = _nearest(text, wanted, low, high, min_score)
+    return best if best and _says_the_same(wanted, text[best[0] : best[1]]) else None
+
+
+def _nearest(text: str, wanted: str, low: int, high: int, min_score: float) -> tuple[int, int, float] | None:
+    """The place most like what is wanted, from word to word."""
     if min_score >= 1 or not _MIN_FUZZY <= len(wanted) <= _MAX_FUZZY:
         return None
     stretch = text[low:high]
@@ -198,7 +198,7 @@ def _fuzzy(text: str, wanted: str, low: int, high: int, min_score: float) -> tup
                 score = _likeness(wanted, text[start:end])
                 if best is None or score > best[0]:
                     best = (score, start, end)
-    if best is None or best[0] < min_score or not _says_the_same(wanted, text[best[1] : best[2]]):
+    if best is None or best[0] < min_score:
         return None
     return best[1], best[2], round(best[0], 4)
 
@@ -233,23 +233,19 @@ def _likeness(wanted: str, there: str) -> float:
 
 def _says_the_same(wanted: str, there: str) -> bool:
     """Whether every number of the quote is there, and what turns a sentence round is there no more and no less."""
-    numbers, others = Counter(_NUMBER.findall(wanted)), Counter(_NUMBER.findall(there))
-    if numbers - others:
+    if Counter(_NUMBER.findall(wanted)) - Counter(_NUMBER.findall(there)):
         return False
-    return _turns(wanted) == _turns(there)
+    return there.startswith(wanted) or not differing_marks(wanted, there)
 
 
-def _turns(text: str) -> Counter[str]:
-    """The words that say no, or say which of two opposites, each with how often."""
-    turns: Counter[str] = Counter()
-    for word in _WORD.findall(text):
-        if word.endswith("n't"):
-            turns["not"] += 1
-        elif word in _DENIALS or _OPPOSITES.fullmatch(word):
-            turns[word] += 1
-        elif beginning := _OPPOSITE_BEGINNINGS.match(word):
-            turns[beginning.group()] += 1
-    return turns
+def turned_wording(text: str, quote: str) -> tuple[str, str]:
+    """For a quote that is not found: the words of the text that it turns round, and by what kind of change."""
+    wanted = _stripped(for_quote_matching(quote).text)
+    place = _nearest(_folded(text).text, wanted, 0, len(_folded(text).text), _TURNED)
+    if place is None:
+        return "", ""
+    start, end = _folded(text).original(place[0], place[1])
+    return (text[start:end], kind) if (kind := differing_marks(quote, text[start:end])) else ("", "")
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)

@@ -35,7 +35,16 @@ from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.window import LIMITED_BY_WINDOW, windows_of
 
-_DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
+_DOUBTS = (
+    "no section named",
+    "section not shown",
+    "quote not found",
+    "quote changed",
+    "quote cut",
+    "quote elsewhere",
+    "quote too short",
+    "statement differs",
+)
 _NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens", "--words")
 
 _TRUST, _FOLDERS, _DECISIONS = "audit_trust", "audit_folders", "audit_decisions"

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from hoofbeat.presets.reference_figures import ReferenceResult
 
 _SHARED = Path("..") / "shared"
-_WORDS = ("published", "retrieval")
+_WORDS = ("published", "retrieval", "statements")
 
 
 @click.command("verify")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path),
-                metavar="FOLDERS|published|retrieval")  # fmt: skip
+                metavar="FOLDERS|published|retrieval|statements")  # fmt: skip
 @click.option("--data", type=click.Path(path_type=Path),
               help="published: the folder that holds data and reference  [default: ../shared]; retrieval: the folder "
               "that holds the reference sets in BEIR's layout  [default: ../shared/data/retrieval].")  # fmt: skip
@@ -31,12 +31,13 @@ def command(folders: tuple[Path, ...], data: Path | None, as_json: bool) -> None
     """Check that every file of each artefact folder is there and unchanged.
 
     `hoofbeat verify published` computes every published figure that the data allows instead, and says for each what was
-    expected and what was observed. `hoofbeat verify retrieval` does so for rankings and sets only.
+    expected and what was observed. `hoofbeat verify retrieval` does so for rankings and sets only, `hoofbeat verify
+    statements` for the check that holds answers against the passages they cite, on the package's labelled pairs.
     """
     screen = Screen(as_json=as_json)
     word = str(folders[0]) if len(folders) == 1 else ""
     if word in _WORDS and not (folders[0] / "manifest.json").exists():
-        _verify_figures(screen, data, retrieval=word == "retrieval")
+        _verify_figures(screen, data, word)
         return
     problems = {str(folder): folder_problems(folder) for folder in folders}
     damaged = [folder for folder, found in problems.items() if found]
@@ -54,19 +55,21 @@ def command(folders: tuple[Path, ...], data: Path | None, as_json: bool) -> None
         screen.emit({"problems": problems})
 
 
-def _verify_figures(screen: Screen, data: Path | None, *, retrieval: bool) -> None:
-    """Say expected, observed and tolerance of every published figure; one that is missed is an error."""
-    from hoofbeat.presets.reference_figures import RETRIEVAL, check_figures
+def _verify_figures(screen: Screen, data: Path | None, word: str) -> None:
+    """Say expected, observed and tolerance of every figure; one that is missed is an error."""
+    from hoofbeat.presets.reference_figures import RETRIEVAL, STATEMENTS, check_figures
 
+    retrieval = word == "retrieval"
+    kinds = {"retrieval": RETRIEVAL, "statements": STATEMENTS}.get(word, ())
     root = _SHARED if data is None or retrieval else data
     sets = data if data is not None and retrieval else root / "data" / "retrieval"
-    done = check_figures(root, screen, sets=sets, kinds=RETRIEVAL if retrieval else ())
+    done = check_figures(root, screen, sets=sets, kinds=kinds)
     shown: dict[str, object] = {
         "checks": [{**to_builtins(each.check), "observed": each.observed, "verdict": each.verdict} for each in done]
     }
     if not screen.as_json:
         screen.table(["figure", "measure", "expected", "observed", "tolerance", "verdict"], map(_row, done))
-    if all(each.observed is None for each in done if each.check.data):
+    if word != "statements" and all(each.observed is None for each in done if each.check.data):
         raise InputError(
             "none of the reference data is there",
             where=str(sets if retrieval else root),

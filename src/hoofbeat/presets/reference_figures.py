@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hoofbeat.benchmarks.statement_check import measured_kinds
 from hoofbeat.corpus.parsers.rows import read_rows
 from hoofbeat.findings.breakdown import over_sets
 from hoofbeat.findings.intervals import wilson
@@ -30,8 +31,11 @@ from hoofbeat.store.tables import read_tsv
 RETRIEVAL = ("ranking", "count")
 """The kinds that test collections give."""
 
+STATEMENTS = ("statement",)
+"""The kind that the labelled pairs of the package give: how often the check of statements is right."""
+
 _DEPTH = 1000
-Kind = Literal["ranking", "count", "rows", "average", "share", "sum", "wilson low", "wilson high"]
+Kind = Literal["ranking", "count", "rows", "average", "share", "sum", "wilson low", "wilson high", "statement"]
 
 
 class ReferenceFigure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,11 +86,11 @@ def reference_figures() -> tuple[ReferenceFigure, ...]:
 def check_figures(
     root: Path, progress: Progress = SILENT, *, sets: Path, kinds: Sequence[str] = ()
 ) -> list[ReferenceResult]:
-    """Observe every figure, or those of some kinds.
+    """Observe every published figure, or those of some kinds.
 
     `root` is the folder that holds `data` and `reference`, `sets` the one that holds the test collections.
     """
-    chosen = [each for each in reference_figures() if not kinds or each.kind in kinds]
+    chosen = [each for each in reference_figures() if each.kind in (kinds or set(get_args(Kind)) - set(STATEMENTS))]
     observer = _Observer(root, sets, progress)
     figures = [one for each in chosen for one in (observer.averages(each) if each.kind == "average" else (each,))]
     return [ReferenceResult(check=each, observed=observer.observe(each)) for each in figures]
@@ -124,6 +128,9 @@ class _Observer:
             case "average":
                 sets = {str(place): {"": value} for place, value in enumerate(figure.of)}
                 return over_sets(sets).macro.mean if sets else None
+            case "statement":
+                right, total = measured_kinds()[figure.what]
+                return right / total
             case "sum":
                 return sum(figure.of)
             case "share":

@@ -15,7 +15,7 @@ from lxml import etree
 from hoofbeat.corpus.parsers.prose import TextBuilder
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Facets
-from hoofbeat.text import safe_id, squeeze
+from hoofbeat.text import raised, safe_id, squeeze
 
 MAX_DEPTH = 200
 MAX_CELLS = 100_000
@@ -207,6 +207,8 @@ class _Page:
             self._figure(node)
         elif node.tag == "br":
             self._inline.append("\n")
+        elif node.tag == "sup":
+            self._inline.append(raised("".join(self._inline[-3:]), _words(node)))
         elif node.tag != "img":
             self.read(node)
 
@@ -273,11 +275,15 @@ def _lists_in(node: etree._Element) -> Iterator[etree._Element]:
 
 def _own_text(node: etree._Element, *, lists: bool = False) -> Iterator[str]:
     """The text of an element, without that of the lists in it unless asked for."""
-    yield node.text or ""
+    before = node.text or ""
+    yield before
     for child in node.iterchildren(etree.Element):
-        if lists or child.tag not in {"ul", "ol"}:
+        if child.tag == "sup":
+            yield raised(before, _words(child))
+        elif lists or child.tag not in {"ul", "ol"}:
             yield " " if child.tag in _BLOCKS or child.tag == "br" else ""
             yield from _own_text(child, lists=lists)
+        before = child.tail or ""
         yield " " + (child.tail or "") if child.tag in _BLOCKS else child.tail or ""
 
 

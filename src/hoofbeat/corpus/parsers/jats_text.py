@@ -17,7 +17,7 @@ from lxml import etree
 
 from hoofbeat.corpus.parsers.prose import TextBuilder, joined_label
 from hoofbeat.corpus.roles import role_of
-from hoofbeat.text import squeeze
+from hoofbeat.text import raised, squeeze
 
 MAX_SPAN = 50
 
@@ -72,8 +72,8 @@ def collect(
             pieces.append(_math(child))
         elif tag == "tex-math":
             pieces.append(_tex(child))
-        elif tag == "sup" and _is_exponent(element, child):
-            pieces.append((child.text or "").strip().translate(_SUPERSCRIPT))
+        elif tag == "sup" and len(child) == 0:
+            pieces.append(raised(_before(element, child), child.text or ""))
         elif tag not in _UNSPOKEN and tag not in aside:
             space = tag in _SPACED
             if space:
@@ -121,10 +121,9 @@ def _grouped(text: str) -> str:
     return text if len(text) <= 1 or text.isalnum() else f"({text})"
 
 
-def _is_exponent(parent: etree._Element, node: etree._Element) -> bool:
+def _before(parent: etree._Element, node: etree._Element) -> str:
     before = node.getprevious()
-    text = (parent.text if before is None else before.tail) or ""
-    return text[-1:].isdigit() and len(node) == 0 and bool(_EXPONENT.fullmatch((node.text or "").strip()))
+    return (parent.text if before is None else before.tail) or ""
 
 
 def _span(cell: etree._Element, name: str) -> int:

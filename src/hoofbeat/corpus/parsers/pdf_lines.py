@@ -21,7 +21,7 @@ import pypdfium2.raw as pdfium
 from pypdfium2 import PdfiumError
 
 from hoofbeat.errors import HostileInputError
-from hoofbeat.text import squeeze
+from hoofbeat.text import raised, squeeze
 
 MAX_CHARACTERS = 400_000
 WIDE_GAP = 1.8
@@ -29,6 +29,7 @@ LARGER = 1.12
 MARGIN_ZONE = 0.12
 SAMPLED_CHARACTERS = 60
 HYPHEN = "\u00ad"
+_SMALL, _RAISED = 0.85, 0.12  # of the size of its line: a digit that is smaller and stands higher is an exponent
 
 _PAGE_NUMBER = re.compile(r"(page|p\.)\s*#(\s*(of|/)\s*#)?", re.IGNORECASE)
 
@@ -107,7 +108,8 @@ class _Run:
     def add(self, character: str, index: int, *, x0: float, x1: float, y: float, size: float) -> None:
         if self.first < 0:
             self.first, self.x0, self.x1, self.y, self.size = index, x0, x1, y, size
-        self.characters.append(character)
+        small = size < _SMALL * self.size and y - self.y > _RAISED * self.size
+        self.characters.append(raised("".join(self.characters[-6:]), character) if small else character)
         self.x0, self.x1 = min(self.x0, x0), max(self.x1, x1)
         if size > self.size * 1.2:
             self.y, self.size = y, size

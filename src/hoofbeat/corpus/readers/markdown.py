@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from hoofbeat.corpus.parsers.prose import TextBuilder, assemble, is_item, list_items, split_front_matter
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
-from hoofbeat.text import squeeze
+from hoofbeat.text import raised, squeeze
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
@@ -33,6 +33,7 @@ _INLINE = (
     (re.compile(r"~~(?=\S)([^~]+?)(?<=\S)~~"), r"\1"),
     (re.compile(r"\\([!-/:-@\[-`{-~])"), r"\1"),
 )
+_SUP = re.compile(r"(.{0,4})(?:<sup>([^<>]{1,6})</sup>|\^([+−–-]?\d{1,3})\^)", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _REFERENCE = re.compile(r" {0,3}\[[^\]\[]{1,200}\]:\s+\S")
 
@@ -58,6 +59,7 @@ def _plain(text: str) -> str:
     """Text without inline markup; what stands in backquotes is kept as it is."""
     parts = re.split(r"(`+)(.+?)(?<!`)\1(?!`)", text) if "`" in text else [text]
     for place in range(0, len(parts), 3):
+        parts[place] = _SUP.sub(lambda match: match[1] + raised(match[1], match[2] or match[3]), parts[place])
         for pattern, replacement in _INLINE:
             parts[place] = pattern.sub(replacement, parts[place])
         parts[place] = html.unescape(parts[place])
