@@ -48,7 +48,7 @@ def test_the_majority_decides_and_every_vote_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "labels", [("Consistent", "Divergent"), ("Consistent", "Complementary", "Divergent"), ("Divergent", "", "")]
+    "labels", [("Consistent", "Divergent"), ("Absent", "Consistent", "Divergent"), ("Divergent", "", "")]
 )
 def test_without_a_majority_there_is_no_label_and_the_votes_are_told(labels: tuple[str, ...]) -> None:
     found = majority_verdict(JUDGES[: len(labels)], [said(label) for label in labels], PACK)
@@ -56,6 +56,21 @@ def test_without_a_majority_there_is_no_label_and_the_votes_are_told(labels: tup
     assert found.failure is not None
     assert found.failure.kind == "no-majority"
     assert f"x: {labels[0]}" in found.failure.message
+
+
+@pytest.mark.parametrize(
+    ("labels", "label"),
+    [
+        (("Consistent", "Complementary", "Divergent"), "Complementary"),
+        (("Consistent", "Contradictory", "Divergent"), "Divergent"),
+        (("Contradictory", "Insufficient", "Divergent"), "Insufficient"),
+    ],
+)
+def test_a_majority_for_a_side_takes_the_label_next_to_the_border(labels: tuple[str, ...], label: str) -> None:
+    found = majority_verdict(JUDGES, [said(each) for each in labels], load_pack("clinicians"))
+    assert (found.label, found.votes) == (label, labels)
+    assert "but with different labels (x: " in found.reasoning
+    assert found.reasoning.endswith(f"So says {label}.")
 
 
 def test_judges_that_all_fail_leave_their_failure() -> None:

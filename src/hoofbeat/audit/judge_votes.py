@@ -1,7 +1,9 @@
 """Several judges on one pair: the majority decides, every vote is kept, and a pair without a majority has no label.
 
 More than half of all judges must say the same, as everywhere in Hoofbeat; a judge that failed has no vote and still
-counts. Where nobody has a majority, the pair says who voted for what instead of having a label.
+counts. Where more than half agree only on whether the answers diverge, the label next to that border is taken: the
+mildest of those that diverge, so that no disagreement is lost because judges differ on how bad it is. Where not even
+that has a majority, the pair says who voted for what instead of having a label.
 """
 
 from __future__ import annotations
@@ -50,19 +52,33 @@ def majority_verdict(judges: Sequence[str], said: Sequence[PairVerdict], pack: P
     if not cast:
         return PairVerdict(failure=said[0].failure, **shared)  # type: ignore[arg-type]
     label, count = cast.most_common(1)[0]
+    words = f"{count} of {len(said)} judges"
     if 2 * count <= len(said):
+        label, words = _by_side(votes, pack)
+    if not label:
         failure = Failure(kind="no-majority", message=f"the judges do not agree ({told})", attempts=0)
         return PairVerdict(failure=failure, **shared)  # type: ignore[arg-type]
     agreeing = [each for each in said if each.label == label]
     first = agreeing[0]
     return PairVerdict(
         label=label,
-        reasoning=f"{count} of {len(said)} judges ({told}). {first.reasoning}".strip(),
+        reasoning=f"{words} ({told}). {first.reasoning}".strip(),
         topic=next((each.topic for each in agreeing if each.topic), None),
         significance=_level(agreeing, pack.significance_levels),
         scanned=first.scanned,
         **shared,  # type: ignore[arg-type]
     )
+
+
+def _by_side(votes: Sequence[str], pack: Pack) -> tuple[str, str]:
+    """The label next to the border on the side that more than half of the judges take, and how it came about."""
+    for diverges, what in ((True, "find a disagreement"), (False, "find none")):
+        order = [label.name for label in pack.judged if label.diverges is diverges]
+        given = [vote for vote in votes if vote in order]
+        if 2 * len(given) > len(votes):
+            nearest = min(given, key=order.index) if diverges else max(given, key=order.index)
+            return nearest, f"{len(given)} of {len(votes)} judges {what}, but with different labels"
+    return "", ""
 
 
 def _level(agreeing: Sequence[PairVerdict], levels: Sequence[str]) -> str | None:
@@ -74,14 +90,16 @@ def _level(agreeing: Sequence[PairVerdict], levels: Sequence[str]) -> str | None
 class PanelAgreement(Struct, frozen=True, kw_only=True):
     """How far the judges of an audit agree on the `pairs` that were put to them.
 
-    `unanimous` of them have the same label from every judge; `no_majority` have no label for lack of a majority;
-    `incomplete` lack a vote. `every_two` compares every two judges, and all of them by Krippendorff's α.
+    `unanimous` of them have the same label from every judge; `by_side` have a majority only for whether the answers
+    diverge, `no_majority` not even that and therefore no label; `incomplete` lack a vote. `every_two` compares every
+    two judges, and all of them by Krippendorff's α.
     """
 
     judges: tuple[str, ...]
     pairs: int
     unanimous: int
     unanimous_interval: Interval
+    by_side: int
     no_majority: int
     incomplete: int
     every_two: Annotators
@@ -92,7 +110,7 @@ def panel_agreement(audit: Audit, *, seed: int = 0) -> PanelAgreement | None:
     judges = audit.judges
     if len(judges) < 2:
         return None
-    columns = ["question", "a", "b", "votes", "basis", "failure"]
+    columns = ["question", "a", "b", "votes", "basis", "failure", "label"]
     rows = audit.frame(columns).collect()
     asked = [row for row in rows.iter_rows() if row[3] is not None and row[4] == "judged"]
     if not asked:
@@ -109,6 +127,7 @@ def panel_agreement(audit: Audit, *, seed: int = 0) -> PanelAgreement | None:
         pairs=len(asked),
         unanimous=sum(same),
         unanimous_interval=share_interval(same, [row[0] for row in asked]),
+        by_side=sum(row[6] is not None and 2 * row[3].count(row[6]) <= len(row[3]) for row in asked),
         no_majority=sum(row[5] == "no-majority" for row in asked),
         incomplete=sum(NO_VOTE in row[3] for row in asked),
         every_two=agreement_with_intervals(

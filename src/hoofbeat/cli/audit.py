@@ -278,6 +278,8 @@ def panel_words(panel: PanelAgreement) -> str:
         f"{len(panel.judges)} judges: all say the same of {panel.unanimous:,} of {panel.pairs:,} pairs "
         f"(95% interval {span.low:.1%} to {span.high:.1%}{span.few_note})"
     )
+    if panel.by_side:
+        told += f"; {panel.by_side:,} have a majority only for whether the answers diverge"
     return f"{told}; {panel.no_majority:,} have no majority and therefore no label" if panel.no_majority else told
 
 

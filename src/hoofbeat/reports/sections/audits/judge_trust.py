@@ -263,8 +263,9 @@ def _panel(panel: PanelAgreement, prefix: str) -> list[Block]:
         unit="pairs put to every judge",
         columns=columns_of("judges | pairs:count | same label:count | share:share | Cohen's κ:number"),
         rows=tuple(rows),
-        note=f"95% intervals, questions resampled.{told} {count_of(panel.incomplete, 'pair')} lack a vote. Agreement "
-        "between judges does not show that they are right.",
+        note=f"95% intervals, questions resampled.{told} {count_of(panel.by_side, 'pair')} with a majority only "
+        f"for whether the answers diverge, {count_of(panel.incomplete, 'pair')} without every vote. Agreement between "
+        "judges does not show that they are right.",
     )
     if not panel.no_majority:
         return [table]
