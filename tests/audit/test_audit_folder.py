@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.audit import Audit, AuditSource
-from hoofbeat.audit.audit_folder import export_audit, file_name
 from hoofbeat.audit.pair_plan import Claim, PairVerdict, pair_frame, plan_pairs, same_answer_form
 from hoofbeat.audit.pair_table import COLUMNS, PartWriter, TableEnums, comparison_frame, each_question, read_comparisons
 from hoofbeat.errors import InputError
@@ -136,31 +135,3 @@ def test_pairs_as_arrays_are_the_pairs_one_by_one(said: list[str]) -> None:
     assert found == expected
     assert len(plan.asked) == len(seen)
     assert frame.filter(polars.col("basis") == "judged").height == len(seen)
-
-
-# For others
-
-
-def test_an_export_holds_a_matrix_for_each_question(tmp_path: Path) -> None:
-    audit = an_audit(tmp_path / "audit", ROWS)
-    made = export_audit(audit, tmp_path / "out")
-    assert sorted(made.manifest.files) == ["pairs.csv", "pairs.parquet", "questions/q1.json", "questions/q2.json"]
-    record = polars.read_json(tmp_path / "out" / "questions" / "q1.json").row(0, named=True)
-    assert record["sources"] == ["a", "b", "c"]
-    assert record["matrix"] == [[1, 0, 3], [0, 1, None], [3, None, 1]]
-    assert [pair.get("divergence_topic") for pair in record["comparisons"]] == [None, "time", None]
-    table = polars.read_csv(tmp_path / "out" / "pairs.csv")
-    assert table.height == made.manifest.counts.kept == len(ROWS)
-    assert table["calls"].to_list() == [None, "k1 k2", None, None]
-    assert polars.read_parquet(tmp_path / "out" / "pairs.parquet").height == len(ROWS)
-    assert made.verify() == []
-
-
-@pytest.mark.parametrize("name", ["../../etc", "a/b", "a:b", "", "Ünï", ".", "x" * 300])
-def test_a_question_s_name_is_no_path(name: str) -> None:
-    safe = file_name(name)
-    assert safe
-    assert Path(safe).name == safe
-    assert safe not in (".", "..")
-    assert len(safe) < 100
-    assert file_name("q-1") == "q-1"

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from hoofbeat.audit.answer_facts import AnswerFacts, facts_of
 from hoofbeat.records import Answer, Passage
 from hoofbeat.text import cut, for_word_matching, one_line
+
+if TYPE_CHECKING:
+    from hoofbeat.audit.answer_facts import AnswerFacts
 
 NONE_GIVEN = "none given"
 """The strength of a recommendation that the source does not grade."""
@@ -40,8 +43,11 @@ def line_of(answer: Answer) -> tuple[str, bool]:
 
 def line_doubts(statement: str, strength: str, answer: str, quote: str, passages: Sequence[Passage]) -> list[str]:
     """What is wrong with a line and a strength, in words; nothing where the rules find no fault."""
+    from hoofbeat.audit.answer_facts import facts_of  # noqa: PLC0415 - commands that only help need no word lists
+
     found = []
-    if statement and (why := _beyond(facts_of(statement), facts_of(answer), f"{answer} {quote}")):
+    known = facts_of(f"{answer} {quote}"), f"{answer} {quote}"
+    if statement and (why := _beyond(facts_of(statement), facts_of(answer), *known)):
         found.append(f"its line for the table {why}: {statement}")
     if strength not in ("", NONE_GIVEN):
         words = for_word_matching(strength)
@@ -50,14 +56,14 @@ def line_doubts(statement: str, strength: str, answer: str, quote: str, passages
     return found
 
 
-def _beyond(line: AnswerFacts, answer: AnswerFacts, known: str) -> str:
+def _beyond(line: AnswerFacts, answer: AnswerFacts, known: AnswerFacts, text: str) -> str:
     """Why a line says more than, or other than, the answer; empty where words do not show it."""
     bounds: dict[tuple[str, str], set[str]] = {}
-    for each in facts_of(known).quantities:
+    for each in known.quantities:
         bounds.setdefault((each.value, each.unit), set()).add(each.bound)
     for each in sorted(line.quantities):
         if (each.value, each.unit) not in bounds:
-            if not each.unit and re.search(rf"(?<![\d.,]){re.escape(each.value)}(?![\d]|[.,]\d)", known):
+            if not each.unit and re.search(rf"(?<![\d.,]){re.escape(each.value)}(?![\d]|[.,]\d)", text):
                 continue  # the line leaves the unit to the reader
             return "has a number that the answer does not have"
         if each.bound and {"", each.bound}.isdisjoint(bounds[each.value, each.unit]):

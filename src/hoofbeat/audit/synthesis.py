@@ -116,7 +116,7 @@ def synthesis_tables(audit: Audit, most: int | None = None) -> tuple[list[Synthe
     Of more than `most` questions, those with most disagreement are taken. In a topic, contested questions come first.
     """
     chosen = _chosen(audit, most)
-    answers = _answers(audit, chosen)
+    answers = statements_of(audit, chosen)
     labels = _labels(audit, chosen)
     domain = _domain(audit)
     by_topic: dict[str, list[SynthesisRow]] = {}
@@ -154,13 +154,13 @@ def _chosen(audit: Audit, most: int | None) -> set[str]:
     return set(sorted(ids, key=lambda id: (-apart.get(id, 0), ids.index(id)))[:most])
 
 
-def _answers(audit: Audit, chosen: Collection[str]) -> dict[str, list[SourceStatement]]:
-    """What is shown of the answers to these questions."""
+def statements_of(audit: Audit, questions: Collection[str] | None = None) -> dict[str, list[SourceStatement]]:
+    """What documents say to these questions (None: to all), not yet compared."""
     names = audit.names
     links = {source.id: facet_value(source.facets, "url") for source in audit.sources}
     found: dict[str, list[SourceStatement]] = {}
     for answer in audit.each_answer():
-        if answer.question in chosen:
+        if questions is None or answer.question in questions:
             found.setdefault(answer.question, []).append(_statement(answer, names, links.get(answer.source, "")))
     return found
 

@@ -1,7 +1,8 @@
-"""`hoofbeat audit compare`, `merge`, `export` and `themes`: what can be made from the folders of audits."""
+"""`hoofbeat audit compare`, `table`, `merge`, `export` and `themes`: what can be made from the folders of audits."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.audit_folder import FORMS, export_audit
+from hoofbeat.audit.audit_export import FORMS, export_audit
 from hoofbeat.audit.audit_gate import GateFindings, gate_findings
 from hoofbeat.audit.before_after import compare_folders, comparison_facets
 from hoofbeat.audit.case_records import newest
@@ -18,6 +19,7 @@ from hoofbeat.audit.disagreement_cases import count_states, find_reference
 from hoofbeat.audit.findings.audit_changes import AuditsComparison
 from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases
 from hoofbeat.audit.shard_merge import merge_audits
+from hoofbeat.audit.synthesis import synthesis_records, synthesis_tables
 from hoofbeat.audit.themes_folder import KIND as THEMES
 from hoofbeat.audit.themes_folder import (
     THRESHOLD,
@@ -39,9 +41,10 @@ from hoofbeat.models.model_loading import open_session
 from hoofbeat.reports.charts import CountBar, count_bars, sheet, standalone
 from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, altered_settings, split_table, write_audits
 from hoofbeat.reports.sections.audits.audit_change_blocks import differing
+from hoofbeat.reports.sections.audits.synthesis_blocks import cell_lines, signs_in_words
 from hoofbeat.reports.tables import Column, count_of
 from hoofbeat.store import check_target
-from hoofbeat.text import cut
+from hoofbeat.text import cut, for_terminal, one_line
 
 _SHOWN, _DRAWN, _MOVED = 12, 30, 8
 _PATH = click.Path(path_type=Path)
@@ -65,10 +68,35 @@ def merge_command(shards: tuple[Path, ...], output: Path, as_json: bool) -> None
 @output_option("audit-export")
 @json_option
 def export_command(audit: Path, forms: tuple[str, ...], output: Path, as_json: bool) -> None:
-    """Write AUDIT for others: a JSON file for each question (labels as an N × N matrix, and every pair's record), the
-    pairs as CSV and as Parquet."""
+    """Write AUDIT for others: who says what as CSV and JSON, a JSON file for each question (labels as an N × N matrix,
+    and every pair's record), the pairs as CSV and as Parquet."""
     screen = Screen(as_json=as_json)
     screen.finish(export_audit(Audit.open(audit), output, forms or FORMS, command=command_words(), progress=screen))
+
+
+@click.command("table")
+@click.argument("audit", type=click.Path(path_type=Path))
+@json_option
+def table_command(audit: Path, as_json: bool) -> None:
+    """Print who says what in AUDIT: for each question one line per institution, and who agrees, differs and is silent.
+
+    `hoofbeat report` makes the table for print, `hoofbeat audit export` the file for spreadsheets.
+    """
+    screen = Screen(as_json=as_json)
+    opened = Audit.open(audit)
+    tables, _ = synthesis_tables(opened)
+    if as_json:
+        rows = list(synthesis_records(tables))
+        screen.emit({"artefact": str(audit), "kind": "synthesis", "counts": {"kept": len(rows)}, "rows": rows})
+        return
+    for table in tables:
+        click.echo(for_terminal("\n" + ", ".join(filter(None, (table.topic or "all questions", table.part)))))
+        for row in table.rows:
+            click.echo(for_terminal(f"\n{row.question}: {one_line(row.text)}\n{row.verdict}"))
+            for line in (line for cell in row.cells for line in cell_lines(cell)):
+                click.echo(for_terminal(f"  {one_line(line)}"))
+    screen.say(signs_in_words())
+    screen.say(f"next: {shlex.join(['hoofbeat', 'report', str(audit), '-o', 'report'])}")
 
 
 @click.command("compare")

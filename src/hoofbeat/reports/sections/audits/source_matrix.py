@@ -9,6 +9,7 @@ import numpy as np
 import polars
 from numpy.typing import NDArray
 
+from hoofbeat.audit.audit_export import PAIR_WORDS, PairWords
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, each_matrix
 from hoofbeat.audit.findings.source_profiles import (
     OutlierSource,
@@ -85,7 +86,7 @@ def listed_pairs(facts: AuditFacts) -> int:
 
 
 def pairs_file(facts: AuditFacts, prefix: str, most: int = LISTED) -> tuple[str, bytes]:
-    """The diverging pairs by significance, label, question and sources, with the judge's words."""
+    """The diverging pairs by significance, label, question and sources, with answers, quotes and the judge's words."""
     names = ("question", "a", "b", "label", "significance", "topic", "basis", "reasoning")
     levels = {level: place for place, level in enumerate(facts.levels, start=1)}
     labels = {label: place for place, label in enumerate(facts.domain.order)}
@@ -103,7 +104,12 @@ def pairs_file(facts: AuditFacts, prefix: str, most: int = LISTED) -> tuple[str,
     order = {row: place for place, row in enumerate(chosen["row"].to_list())}
     rows = numbered.filter(polars.col("row").is_in(list(order))).select("row", *text.values()).collect().rows()
     rows.sort(key=lambda row: order[row[0]])
-    return f"pairs/{prefix}-diverging.csv", csv_text(names, (row[1:] for row in rows)).encode()
+    words = PairWords(facts.audit, {row[1] for row in rows})
+    cells = (
+        [*row[1:-1], words.reasoning(row[-1] or "", row[2], row[3]), *words.cells(row[1], row[2], row[3])]
+        for row in rows
+    )
+    return f"pairs/{prefix}-diverging.csv", csv_text((*names, *PAIR_WORDS), cells).encode()
 
 
 _LISTED = 20

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.answer_lines import NONE_GIVEN
+from hoofbeat.audit.audit_export import cell_text
 from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.audit.synthesis import (
     ADDS,
@@ -91,10 +92,7 @@ def synthesis_blocks(audit: Audit, prefix: str, href: Href, *, own_notes: bool =
 def synthesis_file(audit: Audit, prefix: str) -> tuple[str, bytes]:
     """Every question and document as CSV: answers, quotes, sections, labels."""
     tables, _ = synthesis_tables(audit)
-    rows = (
-        ["; ".join(map(str, value)) if isinstance(value, list) else value for value in record.values()]
-        for record in synthesis_records(tables)
-    )
+    rows = (list(map(cell_text, record.values())) for record in synthesis_records(tables))
     return f"synthesis/{prefix}.csv", csv_text(HEADER, rows).encode()
 
 
@@ -278,7 +276,16 @@ def _words(state: str, statements: Sequence[StatementView]) -> str:
     )
 
 
-def shown_cell(cell: SynthesisCell) -> str:
-    """A cell on a terminal: sign and line of each position, or the state."""
-    lines = [f"{_SIGNS.get(each.mark, '?')} {each.line}" for each in cell.shown]
-    return " / ".join(lines) or cell.state
+def cell_lines(cell: SynthesisCell) -> list[str]:
+    """A cell on a terminal: a line for each position that the institution takes, or its state."""
+    lines = []
+    for each in cell.shown:
+        view = _statement(each, 0, "", split=False, dated=True)
+        told = "; ".join((*view.facts, *view.flags))
+        lines.append(f"{view.sign} {cell.institution}: {view.line} ({told})")
+    return lines or [f"– {cell.institution}: {cell.state}"]
+
+
+def signs_in_words() -> str:
+    """What the signs before statements mean."""
+    return ", ".join(f"{sign} {_WORDS[mark]}" for mark, sign in _SIGNS.items())
