@@ -9,7 +9,7 @@ import numpy as np
 import polars
 from numpy.typing import NDArray
 
-from hoofbeat.audit.audit_export import PAIR_WORDS, PairWords
+from hoofbeat.audit.synthesis.audit_export import PAIR_WORDS, PairWords
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, each_matrix
 from hoofbeat.audit.findings.source_profiles import (
     OutlierSource,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hoofbeat.audit import Audit, AuditSource
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.audit.source_names import SourceNames
-from hoofbeat.audit.synthesis import (
+from hoofbeat.audit.synthesis.synthesis_table import (
     HEADER,
     SourceStatement,
     SynthesisRow,

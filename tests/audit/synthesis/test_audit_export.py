@@ -10,8 +10,8 @@ import polars
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.audit_export import PAIR_WORDS, export_audit, file_name
-from hoofbeat.audit.synthesis import SynthesisTable, synthesis_tables
+from hoofbeat.audit.synthesis.audit_export import PAIR_WORDS, export_audit, file_name
+from hoofbeat.audit.synthesis.synthesis_table import SynthesisTable, synthesis_tables
 from tests.audit.test_audit_folder import ROWS, an_audit
 from tests.cli.support import hoofbeat, json_of
 from tests.reports.audits import made_audit, teaching_audit

@@ -1,0 +1,1 @@
+"""Who says what: the synthesis table of an audit, and the tables that others get."""
