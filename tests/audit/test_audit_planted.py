@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from hoofbeat.audit import Audit, audit_sources
-from hoofbeat.audit.synthesis.audit_export import question_record
 from hoofbeat.audit.findings.pair_arrays import label_counts, question_matrix
+from hoofbeat.audit.synthesis.audit_export import question_record
 from hoofbeat.store.call_ledger import Ledger
 from tests.audit.planted import GOLD, RELATIONS, handbooks, planted_plan, replay
 from tests.models.fault_server import FaultServer

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.synthesis.audit_export import FORMS, export_audit
 from hoofbeat.audit.audit_gate import GateFindings, gate_findings
 from hoofbeat.audit.before_after import compare_folders, comparison_facets
 from hoofbeat.audit.case_records import newest
@@ -19,6 +18,7 @@ from hoofbeat.audit.disagreement_cases import count_states, find_reference
 from hoofbeat.audit.findings.audit_changes import AuditsComparison
 from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases
 from hoofbeat.audit.shard_merge import merge_audits
+from hoofbeat.audit.synthesis.audit_export import FORMS, export_audit
 from hoofbeat.audit.synthesis.synthesis_table import synthesis_records, synthesis_tables
 from hoofbeat.audit.themes_folder import KIND as THEMES
 from hoofbeat.audit.themes_folder import (

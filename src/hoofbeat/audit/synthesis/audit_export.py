@@ -17,7 +17,13 @@ import msgspec
 
 from hoofbeat.audit.audit_folder import PAIRS, Audit
 from hoofbeat.audit.pair_table import COLUMNS, each_question
-from hoofbeat.audit.synthesis.synthesis_table import HEADER, SourceStatement, statements_of, synthesis_records, synthesis_tables
+from hoofbeat.audit.synthesis.synthesis_table import (
+    HEADER,
+    SourceStatement,
+    statements_of,
+    synthesis_records,
+    synthesis_tables,
+)
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Question

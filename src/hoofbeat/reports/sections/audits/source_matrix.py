@@ -9,7 +9,6 @@ import numpy as np
 import polars
 from numpy.typing import NDArray
 
-from hoofbeat.audit.synthesis.audit_export import PAIR_WORDS, PairWords
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, each_matrix
 from hoofbeat.audit.findings.source_profiles import (
     OutlierSource,
@@ -20,6 +19,7 @@ from hoofbeat.audit.findings.source_profiles import (
     pair_rates,
     source_rows,
 )
+from hoofbeat.audit.synthesis.audit_export import PAIR_WORDS, PairWords
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.records import Answer
 from hoofbeat.reports.charts import (

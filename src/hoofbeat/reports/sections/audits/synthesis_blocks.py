@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.answer_lines import NONE_GIVEN
-from hoofbeat.audit.synthesis.audit_export import cell_text
 from hoofbeat.audit.source_names import SourceNames
+from hoofbeat.audit.synthesis.audit_export import cell_text
 from hoofbeat.audit.synthesis.synthesis_table import (
     ADDS,
     AGREES,
