@@ -22,7 +22,10 @@ Floats = NDArray[np.float64]
 
 
 class Weights:
-    """A GGUF file, read once: its fields, and every tensor as 32-bit floats. That takes longer than a pass."""
+    """A GGUF file, read once: its fields, and every tensor as 32-bit floats.
+
+    That takes longer than a pass where the tensors are quantised: read the copy that `f32_copy` made of them.
+    """
 
     def __init__(self, path: Path) -> None:
         reader = gguf.GGUFReader(path)

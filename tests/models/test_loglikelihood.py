@@ -21,9 +21,6 @@ pytestmark = pytest.mark.slow
 
 CASES = [
     ("The capital of France is", " Paris"),
-    ("Two plus two is", " four."),
-    ("A 54-year-old man has fever and a new heart murmur. The most likely diagnosis is", " infective endocarditis"),
-    ("After a kidney transplant, tacrolimus levels must be", " monitored closely"),
     ("Question: Which drug treats anaphylaxis first?\nAnswer:", " intramuscular adrenaline"),
     ("Der Patient klagt über", " Übelkeit und Müdigkeit"),
     ("Dose: 0.5 µg/kg — repeat", " after 4–6 h if needed\n"),
@@ -65,19 +62,23 @@ def gguf_path() -> Path:
 
 
 @pytest.fixture(scope="module")
-def exact_server(gguf_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.EmbeddedServer]:
-    path = f32_copy(gguf_path, tmp_path_factory)
-    with embedded.start_embedded(str(path), context=512, threads=2, exact=True) as server:
+def exact_path(gguf_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return f32_copy(gguf_path, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def exact_server(exact_path: Path) -> Iterator[embedded.EmbeddedServer]:
+    with embedded.start_embedded(str(exact_path), context=512, threads=1, exact=True) as server:
         yield server
 
 
-def test_the_client_agrees_with_numpy(exact_server: embedded.EmbeddedServer, gguf_path: Path, tmp_path: Path) -> None:
+def test_the_client_agrees_with_numpy(exact_server: embedded.EmbeddedServer, exact_path: Path, tmp_path: Path) -> None:
     """To 1e-3 when exact; llama.cpp's own 32-bit sum loses the tail otherwise, about 1.3e-4 a token and no more.
 
     All cases are one test: what is read and written before the first takes longer than most of them.
     """
     url, key = exact_server.native_url, exact_server.api_key
-    reference = Llama(Weights(gguf_path))
+    reference = Llama(Weights(exact_path))
     for context, continuation in CASES:
         whole, begin = tokens(url, key, context + continuation), len(tokens(url, key, context))
         expected = reference.loglikelihood(whole[:begin], whole[begin:])
@@ -88,14 +89,14 @@ def test_the_client_agrees_with_numpy(exact_server: embedded.EmbeddedServer, ggu
 
 
 def test_quantised_model_gives_the_known_value(gguf_path: Path, tmp_path: Path) -> None:
-    with embedded.start_embedded("smollm2-135m", context=512, threads=2) as server:
+    with embedded.start_embedded("smollm2-135m", context=512, threads=1) as server:
         value = loglikelihood(server, tmp_path, "The capital of France is", " Paris", exact=False)
     assert value == pytest.approx(-0.26, abs=0.02)
 
 
 def test_quantised_model_prefers_the_right_diagnosis(gguf_path: Path, tmp_path: Path) -> None:
-    context = CASES[2][0]
-    with embedded.start_embedded("smollm2-135m", context=512, threads=2) as server:
+    context = "A 54-year-old man has fever and a new heart murmur. The most likely diagnosis is"
+    with embedded.start_embedded("smollm2-135m", context=512, threads=1) as server:
         right = loglikelihood(server, tmp_path, context, " infective endocarditis", exact=False)
         wrong = loglikelihood(server, tmp_path, context, " a sprained ankle", exact=False)
     assert right > wrong + 5
