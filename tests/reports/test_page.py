@@ -163,6 +163,19 @@ def test_tables_state_n_and_align_numbers() -> None:
     assert tree.xpath("//td/small")[0].text == "0.500–1.500"
 
 
+@pytest.mark.parametrize(
+    ("n", "unit", "words"),
+    [
+        (1, "questions", "1 question"),
+        (1, "queries", "1 query"),
+        (1, "pairs of sources", "1 pair of sources"),
+        (2_000, "questions", "2,000 questions"),
+    ],
+)
+def test_one_of_a_unit_is_in_the_singular(n: int, unit: str, words: str) -> None:
+    assert Table(name="t", caption="c", n=n, unit=unit, columns=(), rows=()).counted == words
+
+
 def test_markdown_tells_the_same_and_escapes() -> None:
     text = to_markdown(page_of("plain"), {"c": "charts/c.svg"})
     assert text.startswith("# plain\n")

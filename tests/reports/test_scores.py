@@ -469,7 +469,7 @@ def test_people_beside_models_are_pooled_and_change_no_place(asked: list[Questio
     beside = {(row["who"], row["model"]): row for row in rows_of(both, "run-1-experts-models")}
     assert beside["human experts", "good"]["shared questions"] == "15"
     assert float(beside["human experts", "good"]["model's accuracy, 95%"]) == 1.0
-    assert "Inside less outside their specialty" in both.file("report.md").read_text("utf-8")
+    assert "Inside minus outside their specialty" in both.file("report.md").read_text("utf-8")
 
 
 def test_the_curve_of_a_score_needs_no_judge(asked: list[Question], tmp_path: Path) -> None:

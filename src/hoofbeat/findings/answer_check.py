@@ -244,7 +244,8 @@ def answer_lines(found: AnswerCheck) -> list[str]:
     if found.reliability is not None:
         lines[0] += f": reliability (Cronbach's alpha) {found.reliability:.2f}"
     if EVERYBODY in found.flags:
-        lines.append(f"{EVERYBODY}: {found.flags[EVERYBODY]} questions, which tell nothing apart")
+        easy = f"{found.flags[EVERYBODY]} of {found.questions} questions"
+        lines.append(f"{EVERYBODY} on {easy}: these tell no systems apart")
     unused, wrong = found.unused_options
     if wrong:
         lines.append(f"wrong options that no system chose: {unused} of {wrong}")

@@ -63,7 +63,7 @@ def shorten_benchmark(
             raise UsageError(
                 f"{len(matrix.systems)} systems are too few to test short forms"
                 if few
-                else f"no short form ranks systems alike (τ of {TAU} or more)",
+                else f"no shorter benchmark ranks the systems as all questions do (Kendall's τ of {TAU} or more)",
                 fix="say how many questions to keep: --questions N",
             )
         questions = found.questions

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import inf, isfinite
@@ -130,6 +131,9 @@ _HEADS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high"), 4: ("", " lo
 _FORMS: dict[str, Form] = {"": "text", **{form: form for form in get_args(Form)}}
 
 
+_PLURAL = re.compile(r"(?<=[a-z])(?:ies|s)\b")
+
+
 class Column(Struct, frozen=True):
     """A column of a table and how its numbers are written."""
 
@@ -176,6 +180,12 @@ class Table(Struct, frozen=True, kw_only=True):
     rows: tuple[tuple[Cell, ...], ...]
     links: tuple[str, ...] = ()
     note: str = ""
+
+    @property
+    def counted(self) -> str:
+        """`n` with its unit: `40 questions`, `1 question`."""
+        one = _PLURAL.sub(lambda word: "y" if word[0] == "ies" else "", self.unit, count=1)
+        return f"{self.n:,} {one if self.n == 1 else self.unit}".rstrip()
 
 
 def flat_rows(table: Table) -> tuple[list[str], list[list[object]]]:

@@ -124,7 +124,7 @@ def _entry(entry: Entry, charts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield f"**{_line(table.caption)}** (n = {table.n:,} {_line(table.unit)})"
+    yield f"**{_line(table.caption)}** (n = {_line(table.counted)})"
     lines = ["| " + " | ".join(_line(column.title) for column in table.columns) + " |"]
     lines.append("| " + " | ".join("---:" if column.form != "text" else "---" for column in table.columns) + " |")
     for row in table.rows:
@@ -306,7 +306,7 @@ def to_latex(table: Table, label: str = "") -> str:
     long = len(table.rows) > _LONG_TABLE
     form = "".join(_alignment(place, table) for place in range(len(table.columns)))
     heads = " & ".join(_head(column) for column in table.columns) + r" \\"
-    caption = f"{escape(table.caption)} (n = {table.n:,} {escape(table.unit)})"
+    caption = f"{escape(table.caption)} (n = {escape(table.counted)})"
     caption += f". {escape(table.note)}" if table.note else ""
     named = f"\\caption{{{caption}}}\\label{{tab:{slug(label or table.name)}}}"
     body = [" & ".join(_cells(row, table.columns)) + r" \\" for row in table.rows]

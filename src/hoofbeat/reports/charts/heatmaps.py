@@ -206,7 +206,7 @@ def _cell(drawing: SvgDrawing, cell: Shade, scale: _Scale, form: Form, box: tupl
     ink = "qi" if shade >= _SHADES - 2 else "t"
     drawing.rect(x, y, size - 2, height, f"q{shade}", tip=tip)
     if cell.few:
-        drawing.rect(x + 2, y + 2, size - 6, height - 4, "none")
+        drawing.rect(x + 2, y + 2, size - 6, height - 4, "none on" if ink == "qi" else "none")
     drawing.text(x + size / 2 - 1, middle, words, ink, anchor="middle")
     if cell.note:
         drawing.text(x + size / 2 - 1, y + height / 2 + 14, cell.note, f"{ink} c", anchor="middle")

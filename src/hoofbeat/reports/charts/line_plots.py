@@ -91,23 +91,28 @@ def curves(
     forms: tuple[Form, Form] = ("text", "share"),
     log: bool = False,
     whiskers: bool = False,
+    diagonal: bool = False,
     marks: Sequence[float] = (),
     width: int = WIDE,
 ) -> str:
     """Lines over a common axis (logarithmic if asked), each with a band for its intervals.
 
-    With `whiskers` the intervals are lines, and the series stand a little apart so that they don't cover each other.
-    `marks` are the marks of the axis across, the first and the last its ends.
+    With `whiskers` the intervals are lines, and the series are a little apart so that they don't cover each other.
+    `diagonal` adds the dashed line on which both axes have the same value, from 0 to 1. `marks` are the marks of the
+    axis across, the first and the last its ends.
     """
     drawing = SvgDrawing(width)
     top = legend(drawing, [curve.name for curve in series], [f"s{_tone(n)}" for n in range(len(series))], width)
-    xs = [point[0] for curve in series for point in curve.points]
-    ys = [0.0, *(value for curve in series for pair in (*curve.points, *curve.band) for value in pair[-1:])]
+    ends = (0.0, 1.0) if diagonal else ()
+    xs = [*ends, *(point[0] for curve in series for point in curve.points)]
+    ys = [0.0, *ends, *(value for curve in series for pair in (*curve.points, *curve.band) for value in pair[-1:])]
     ys += [low for curve in series for low, _ in curve.band]
     height = min(300.0, 0.62 * width)
     frame = PlotFrame(drawing, xs, ys, top=top, height=height, names=(x, y), forms=forms, log=log, marks=marks)
     aside = [(number - (len(series) - 1) / 2) * _ASIDE if whiskers else 0.0 for number in range(len(series))]
     told = []
+    if diagonal:
+        drawing.line(frame.x(0), frame.y(0), frame.x(1), frame.y(1), "lead")
     for number, curve in enumerate(series):
         if curve.band and whiskers:
             _whiskers(drawing, frame, curve, f"s{_tone(number)}", aside[number])

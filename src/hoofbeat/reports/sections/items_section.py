@@ -24,7 +24,7 @@ _LISTED = 200
 _PAIRS = 100
 _OPTION = 120
 _FEW = 12
-_PERFECT = "confidence = share right"
+_DIAGONAL = "On the dashed line both are the same."
 
 
 class _Page:
@@ -192,7 +192,11 @@ class _Page:
             "confidence are not to be compared with each other."
         )
         blocks: list[Block] = [
-            figure(f"{self.prefix}-{number}", f"Calibration, {kind}.", self._diagram(kind))
+            figure(
+                f"{self.prefix}-{number}",
+                f"Share right by confidence ({kind}). {_DIAGONAL}",
+                self._diagram(kind),
+            )
             for number, kind in enumerate(dict.fromkeys(each.kind for each in found), start=1)
         ]
         return [*blocks, self.table("calibration", "Confidence and right answers", head, rows, note)]
@@ -202,7 +206,8 @@ class _Page:
         series = [Curve(name=self.name((each.model, each.condition)), points=_points(each)) for each in mine]
         return partial(
             curves,
-            [Curve(name=_PERFECT, points=((0.0, 0.0), (1.0, 1.0))), *series],
+            series,
+            diagonal=True,
             title=f"Calibration: {kind}",
             x="confidence",
             y="share right",

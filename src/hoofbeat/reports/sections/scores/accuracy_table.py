@@ -222,9 +222,9 @@ def _ranked(places: Sequence[LeaderboardRow]) -> str:
     words = "Systems are placed by the share right; the interval comes from drawing the same questions again."
     if is_uneven(places):
         words = (
-            "Not all systems were asked the same questions. Each is placed among the systems that were asked at least "
-            "nine tenths of its own questions, and each two are compared by the questions that they share. So a system "
-            "with few questions changes nobody else's place. The interval comes from drawing the questions again."
+            "Not all systems were asked the same questions. Two systems are compared by the questions that both were "
+            "asked. A system's place counts only those systems that were asked at least nine tenths of its questions, "
+            "so a system with few questions changes no other place. The interval is from drawing the questions again."
         )
     tied = any(place.tied for place in places)
     return f"{words} Tied systems share a place and all the places they take up together." if tied else words

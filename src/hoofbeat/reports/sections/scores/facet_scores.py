@@ -218,7 +218,7 @@ def _rare_table(group: OutcomeSet, rows: Sequence[GroupDifference], n: int) -> T
         unit="questions",
         columns=columns,
         rows=tuple(cells),
-        note="Rare less not rare, with a 95% bootstrap interval; the groups are different questions, so nothing is "
+        note="Rare minus not rare, with a 95% bootstrap interval; the groups are different questions, so nothing is "
         f"paired. {_score(rows)}{CLUSTER_NOTE} {SENSITIVITY_NOTE}",
     )
 

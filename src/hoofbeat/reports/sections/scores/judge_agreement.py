@@ -277,7 +277,7 @@ def _corrected_table(group: OutcomeSet, found: Sequence[CorrectedAccuracy]) -> T
         *columns_of(
             "model | condition | by the judge:share | corrected, 95%:share | planned:count | "
             "unanswered:count | unscored:count | sensitivity:share | by people alone:share | "
-            "labelled:count | contested:count | people less judge:points | judge's weight:number"
+            "labelled:count | contested:count | people minus judge:points | judge's weight:number"
         ),
         *(Column(f"more labels for ± {100 * width:g} points", "text") for width in _WIDTHS),
     )

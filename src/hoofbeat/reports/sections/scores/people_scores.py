@@ -149,7 +149,7 @@ def _inside_outside(pooled: Sequence[_Experts], condition: str, group: OutcomeSe
     clusters = {row.question: together.get(row.question[3:], row.question[3:]) for row in marked}
     (found,) = group_differences(marked, inside, outside, clusters=clusters)
     gap = written(triple(found.difference, found.interval), "points")
-    return f"Inside less outside their specialty, {condition}: {gap} points."
+    return f"Inside minus outside their specialty, {condition}: {gap} points."
 
 
 def _models_table(group: OutcomeSet, pooled: Sequence[_Experts]) -> Table:
@@ -181,7 +181,7 @@ def _models_table(group: OutcomeSet, pooled: Sequence[_Experts]) -> Table:
         unit="questions that people were asked",
         columns=columns_of(
             "who | model | condition | shared questions:count | model's accuracy, 95%:share | "
-            "people less model, points:points | p:p | p, Holm:p"
+            "people minus model, points:points | p:p | p, Holm:p"
         ),
         rows=tuple(rows),
         note=f"Paired by question. {CLUSTER_NOTE}",
