@@ -128,7 +128,7 @@ def test_decisions_are_written_and_read_back(tmp_path: Path) -> None:
     (tmp_path / "decisions.json").write_bytes(decisions_json([second, first]))
     assert read_decisions(tmp_path / "decisions.json") == [first, second]
     assert newest([second, first]) == {case.id: second}
-    assert second.status_words == "follow brook"
+    assert second.status_words() == "follow brook"
     (tmp_path / "other.json").write_text('{"format": "x/1", "decisions": []}')
     (tmp_path / "broken.json").write_text("[]")
     for name, words in (("other", "format 'x/1'"), ("broken", "no file of decisions")):
@@ -140,7 +140,7 @@ def test_a_worklist_for_a_spreadsheet_runs_nothing(tmp_path: Path) -> None:
     audit = an_audit(tmp_path / "a", {"q1": "dcc"}, q1_alder="=1+1")
     case = read_cases(audit)[0]
     decision = decided(case, "accepted", note="@SUM(A1)", owner="+Dr. A")
-    write_worklist(tmp_path / "cases.csv", worklist(audit, [case], {case.id: decision}))
+    write_worklist(tmp_path / "cases.csv", worklist(audit, [case], {case.id: decision}), audit.names)
     with (tmp_path / "cases.csv").open(encoding="utf-8", newline="") as stream:
         (row,) = csv.DictReader(stream)
     assert tuple(row) == COLUMNS

@@ -38,7 +38,7 @@ def test_every_version_stays_signed_and_dated(store: ReviewStore) -> None:
     assert store.case_history(CASE.id) == [first, second]
     assert store.case_decisions() == {CASE.id: second}
     assert (first.owner, first.name, first.seen) == ("Ward 3", "Dr. Ada", CASE)
-    assert (second.status_words, second.name, second.version) == ("follow brook", "Dr. Bob", 2)
+    assert (second.status_words(), second.name, second.version) == ("follow brook", "Dr. Bob", 2)
     assert second.at >= first.at > 1e9
     trail = store.trail(what="case decided", item=CASE.id)
     assert [(each.person, (each.after or {})["status"]) for each in trail] == [(ada.id, "open"), (bob.id, "follow")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 ANSWER, QUOTE, SPOKE, SILENT = "answer", "quote", "answers now", "silent now"
 """What can change of an answer."""
+
+_WORD = re.compile(r"\w+(?:[.,]\d+)*|[^\w\s]")
 
 
 class AnswerChange(Struct, frozen=True, kw_only=True):
@@ -158,15 +161,7 @@ def changed_words(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple
 
 
 def _words(text: str) -> list[tuple[int, int]]:
-    found, start = [], None
-    for place, sign in enumerate(f"{text} "):
-        if sign.isspace():
-            if start is not None:
-                found.append((start, place))
-            start = None
-        elif start is None:
-            start = place
-    return found
+    return [match.span() for match in _WORD.finditer(text)]
 
 
 def count_changes(changes: Iterable[AnswerChange]) -> Counter[str]:

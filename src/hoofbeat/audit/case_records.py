@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
@@ -76,10 +76,9 @@ class CaseDecision(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The day and minute it was signed."""
         return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
-    @property
-    def status_words(self) -> str:
+    def status_words(self, name: Callable[[str], str] = str) -> str:
         """The status as people say it: `follow` names whom."""
-        return f"follow {self.follow}" if self.status == "follow" else self.status
+        return f"follow {name(self.follow)}" if self.status == "follow" else self.status
 
 
 class WorklistRow(Struct, frozen=True, kw_only=True, omit_defaults=True):

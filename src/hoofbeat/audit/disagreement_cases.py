@@ -9,7 +9,7 @@ review store, or in a file that was exported from it; an audit's folder never ho
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,7 +28,7 @@ from hoofbeat.audit.case_records import (
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.audit.source_citations import STAGE as CITATIONS
-from hoofbeat.audit.source_names import AuditSource
+from hoofbeat.audit.source_names import AuditSource, SourceNames
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Question
@@ -108,14 +108,14 @@ def _topic(question: Question) -> str:
     return ""
 
 
-def what_changed(before: DisagreementCase, now: DisagreementCase) -> tuple[str, ...]:
+def what_changed(before: DisagreementCase, now: DisagreementCase, name: Callable[[str], str] = str) -> tuple[str, ...]:
     """What is another than it was when a case was decided, in words; white space and typography do not count."""
     told = []
     for old, new in ((before.a, now.a), (before.b, now.b)):
-        if same_answer_form(old.answer) != same_answer_form(new.answer):
-            told.append(f"the answer of {new.source} changed")
-        if not same_quotes(old, new):
-            told.append(f"the quote of {new.source} changed")
+        other = same_answer_form(old.answer) != same_answer_form(new.answer), not same_quotes(old, new)
+        parts = [what for what, differs in zip(("the answer", "the quote"), other, strict=True) if differs]
+        if parts:
+            told.append(f"{' and '.join(parts)} of {name(new.source)} changed")
     if before.label != now.label:
         told.append(f"the label changed from {before.label} to {now.label}")
     return tuple(told)
@@ -142,7 +142,7 @@ def worklist(
     rows = []
     for case in cases:
         decision = decisions.get(case.id)
-        changes = what_changed(decision.seen, case) if decision else ()
+        changes = what_changed(decision.seen, case, audit.names.short) if decision else ()
         rows.append(
             WorklistRow(
                 case=case,
@@ -270,26 +270,31 @@ def decisions_json(decisions: Iterable[CaseDecision], rows: Sequence[WorklistRow
 
 COLUMNS = (
     "case", "state", "status", "follow", "owner", "local position", "note", "signed by", "signed at", "version",
-    "changed since", "question", "question text", "topic", "source a", "answer a", "quotes a", "source b", "answer b",
-    "quotes b", "label", "significance", "they differ in",
+    "changed since", "question", "question text", "topic", "source a", "source a id", "answer a", "quotes a",
+    "source b", "source b id", "answer b", "quotes b", "label", "significance", "they differ in",
 )  # fmt: skip
 
 
-def worklist_cells(row: WorklistRow) -> list[str]:
+def worklist_cells(row: WorklistRow, names: SourceNames) -> list[str]:
     """A row of the worklist for a spreadsheet, under `COLUMNS`."""
     case, decision = row.case, row.decision
-    signed = (
-        [decision.status, decision.follow, decision.owner, decision.position, decision.note, decision.name,
-         decision.date, str(decision.version)]
-        if decision else ["open", *[""] * 7]
-    )  # fmt: skip
-    sides = [cell for side in (case.a, case.b) for cell in (side.source, side.answer, "\n".join(side.quotes))]
+    signed = ["open", *[""] * 7]
+    if decision is not None:
+        signed = [
+            decision.status, names.full(decision.follow) if decision.follow else "", decision.owner, decision.position,
+            decision.note, decision.name, decision.date, str(decision.version),
+        ]  # fmt: skip
+    sides = [cell for side in (case.a, case.b) for cell in _cells(side, names)]
     return [
         case.id, row.state, *signed, "; ".join(row.changes), case.question, case.text, case.topic, *sides, case.label,
         case.significance, case.about,
     ]  # fmt: skip
 
 
-def write_worklist(path: Path, rows: Iterable[WorklistRow]) -> int:
+def _cells(side: SideWords, names: SourceNames) -> tuple[str, str, str, str]:
+    return names.full(side.source), side.source, side.answer, "\n".join(side.quotes)
+
+
+def write_worklist(path: Path, rows: Iterable[WorklistRow], names: SourceNames) -> int:
     """The worklist as CSV that no spreadsheet runs; returns how many rows it has."""
-    return write_csv(path, COLUMNS, map(worklist_cells, rows))
+    return write_csv(path, COLUMNS, (worklist_cells(row, names) for row in rows))

@@ -83,7 +83,7 @@ def known_decisions(given: str | None) -> KnownDecisions | None:
 
 def reference_words(audit: Audit, reference: frozenset[str]) -> str:
     """The reference as people call it."""
-    return " and ".join(audit.names.full(source) for source in sorted(reference))
+    return " and ".join(audit.names.short(source) for source in sorted(reference))
 
 
 @click.command("cases")
@@ -118,7 +118,7 @@ def cases_command(
     shown = [row for row in rows if not states or row.state in states]
     if output is not None:
         if output.suffix == ".csv":
-            write_worklist(output, shown)
+            write_worklist(output, shown, opened.names)
         else:
             there = {row.case.id for row in rows}
             write_bytes(output, decisions_json([each for each in versions if each.case in there], shown))
@@ -158,7 +158,7 @@ def _show_cases(screen: Screen, names: SourceNames, rows: Sequence[WorklistRow],
                 names.both(*row.case.sources),
                 row.case.label,
                 row.state,
-                row.decision.status_words if row.decision else "open",
+                row.decision.status_words(names.short) if row.decision else "open",
                 row.decision.owner if row.decision else "",
                 cut("; ".join(row.changes) or row.case.about, 70),
             )

@@ -25,7 +25,7 @@ from hoofbeat.web.browse import (
 )
 from hoofbeat.web.browse.open_folders import PageInstead
 from hoofbeat.web.page_rendering import REFUSALS, refuse, refuse_error
-from hoofbeat.web.review import exam_pages, people_pages, task_pages, team_pages
+from hoofbeat.web.review import exam_pages, people_pages, task_pages, team_pages, worklist_pages
 from hoofbeat.web.security import Guard
 from hoofbeat.web.site import Site
 
@@ -45,6 +45,7 @@ _PARTS = (
     people_pages,
     task_pages,
     team_pages,
+    worklist_pages,
     exam_pages,
 )
 

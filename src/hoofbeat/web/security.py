@@ -159,7 +159,7 @@ _HEADERS = {
 _OPEN = ("join", "enter", "leave")
 _SECRET = ("/join/", "/enter/")
 _REVIEW = ("review", "exam")
-_TEAM = ("team",)
+_TEAM = ("team", "worklist")
 _FORM = "application/x-www-form-urlencoded"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

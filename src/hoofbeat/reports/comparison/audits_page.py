@@ -82,8 +82,12 @@ def write_audits(
         for number, start in enumerate(range(0, changed.height, page_rows), start=1):
             page = changed.slice(start, page_rows)
             write_tsv(draft.path / "changed" / f"changed-{number:04}.tsv", page.columns, page.iter_rows())
-        write_changes(draft.path, findings, decided=decided)
-        words = (*word_change_blocks(findings.words, *audits), *case_blocks(findings, audits[1].names, decided=decided))
+        write_changes(draft.path, findings, audits[1].names, decided=decided)
+        words = [
+            *word_change_blocks(findings.words, *audits),
+            Heading("Disagreements as cases", "cases"),
+            *case_blocks(findings, audits[1].names, decided=decided),
+        ]
         for name, content in report_files(_page(compared, names, warnings, words), ("html", "markdown")):
             write_bytes(draft.path / name, content)
         draft.finish(
@@ -171,6 +175,7 @@ def _page(
     """The whole page."""
     split = compared.split
     blocks: list[Block] = [
+        *words,
         Heading("More frequent, stronger, or only visible?", "split"),
         Text(
             f"{count_of(compared.questions, 'question')} and {count_of(compared.sources, 'source')} are in both "
@@ -182,7 +187,6 @@ def _page(
         *(_group_table(facet, groups, compared.questions) for facet, groups in compared.groups.items() if groups),
         Heading("Labels that moved", "labels"),
         *_labels(compared),
-        *words,
         Heading("What each source covers", "coverage"),
         *_coverage(compared.coverage),
     ]

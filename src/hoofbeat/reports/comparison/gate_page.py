@@ -15,7 +15,7 @@ from hoofbeat.audit.case_records import WorklistRow
 from hoofbeat.audit.disagreement_cases import count_states, write_worklist
 from hoofbeat.audit.gate_formats import figure_words, junit_xml, result_words, sarif_log
 from hoofbeat.audit.source_names import SourceNames
-from hoofbeat.reports.model import Block, Card, Heading, Lead, Notice, Report, Text
+from hoofbeat.reports.model import Block, Card, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import NOTICE, report_files
 from hoofbeat.reports.tables import Cell, Table, columns_of, count_of
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
@@ -70,7 +70,7 @@ def write_gate(
         "changed_texts": findings.words.texts,
     }
     with create(target, replace_kind=GATE) as draft:
-        for name, content in report_files(report, ("html", "markdown")):
+        for name, content in report_files(report, ("html", "markdown", "csv")):
             write_bytes(draft.path / name, content)
         write_bytes(draft.path / "junit.xml", junit_xml(results, findings, names.short))
         write_bytes(draft.path / "gate.sarif", msgspec.json.format(msgspec.json.encode(log), indent=1) + b"\n")
@@ -120,7 +120,6 @@ def gate_report(
         else f"The gate passes: none of its {count_of(len(results), 'condition')} holds."
     )
     cards = [
-        Card(label="Gate", value=verdict, detail=f"{before} → {after}"),
         Card(
             label="Disagreements",
             value=figure_words("disagreements", figures["disagreements"]),
@@ -135,7 +134,7 @@ def gate_report(
     if options.decisions:
         detail = f"{figures['closed']:,.0f} closed, {figures['undecided']:,.0f} undecided"
         cards.append(Card(label="Closed cases open again", value=f"{figures['reopened']:,.0f}", detail=detail))
-    blocks: list[Block] = [Heading("Conditions", "conditions"), _conditions(results)]
+    blocks: list[Block] = [_conditions(results)]
     if options.reference:
         blocks.append(Text(f"Disagreements with {options.reference} come first.", label="Reference"))
     blocks += case_blocks(findings, names, decided=bool(options.decisions))
@@ -169,9 +168,8 @@ def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool) ->
         told = ", ".join(f"{counts[state]:,} {state}" for state in ("closed", "reopened", "escalated", "open", "new"))
         blocks.append(Text(f"{told}; {counts['gone']:,} no longer disagree.", label="Cases by what was decided"))
     if reopened:
-        rows = tuple((*_named(row, names), _signed(row), "; ".join(row.changes)) for row in reopened[:_CASES])
+        rows = tuple((*_named(row, names), _signed(row, names), "; ".join(row.changes)) for row in reopened[:_CASES])
         blocks += [
-            Heading("Open again", "reopened"),
             Table(
                 name="reopened", caption="Closed cases whose words changed", n=len(reopened), unit="cases",
                 columns=columns_of("question | sources | label | decided | what changed"), rows=rows,
@@ -183,7 +181,6 @@ def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool) ->
             (*_named(row, names), row.case.significance or "–", cut(row.case.about, _WORDS)) for row in new[:_CASES]
         )
         blocks += [
-            Heading("New disagreements", "new"),
             Table(
                 name="new", caption="Pairs of sources that did not disagree before", n=len(new), unit="cases",
                 columns=columns_of("question | sources | label | significance | they differ in"), rows=rows,
@@ -195,7 +192,7 @@ def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool) ->
     return blocks
 
 
-def write_changes(folder: Path, findings: GateFindings, *, decided: bool) -> None:
+def write_changes(folder: Path, findings: GateFindings, names: SourceNames, *, decided: bool) -> None:
     """Tables of answers that changed, of pairs that keep their label over it, and of cases."""
     words = findings.words
     write_tsv(
@@ -214,20 +211,20 @@ def write_changes(folder: Path, findings: GateFindings, *, decided: bool) -> Non
         [(each.question, each.a, each.b, each.label, ", ".join(each.changed)) for each in words.same_label],
     )
     new = [row for row in findings.rows if row.case.id in findings.new]
-    write_worklist(folder / "cases.csv", findings.rows if decided else new)
+    write_worklist(folder / "cases.csv", findings.rows if decided else new, names)
 
 
 def _named(row: WorklistRow, names: SourceNames) -> tuple[Cell, ...]:
     return row.case.question, names.both(*row.case.sources), row.case.label
 
 
-def _signed(row: WorklistRow) -> str:
+def _signed(row: WorklistRow, names: SourceNames) -> str:
     decision = row.decision
-    return f"{decision.status_words}, {decision.name}, {decision.date[:10]}" if decision else ""
+    return f"{decision.status_words(names.short)}, {decision.name}, {decision.date[:10]}" if decision else ""
 
 
 def _more(count: int) -> str:
-    return f"The first {_CASES} of {count:,}; all are in gate.json." if count > _CASES else ""
+    return f"The first {_CASES} of {count:,}; all are in the folder's files." if count > _CASES else ""
 
 
 def _word_blocks(findings: GateFindings, names: SourceNames) -> list[Block]:
@@ -250,7 +247,6 @@ def _word_blocks(findings: GateFindings, names: SourceNames) -> list[Block]:
         )
         count = len(words.answers)
         blocks += [
-            Heading("Answers that changed", "answers"),
             Table(
                 name="answers", caption="What sources said before and say now", n=count, unit="answers",
                 columns=columns_of("question | source | before | after"), rows=rows,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hoofbeat.audit import Audit
 from hoofbeat.audit.answer_changes import AnswerChange, WordChanges, changed_words, count_changes
 from hoofbeat.audit.case_records import SideWords
+from hoofbeat.audit.source_names import SourceName
 from hoofbeat.reports.model import Block, Details, Heading, Notice, PairView, PassageView, SideView, Text
 from hoofbeat.reports.tables import count_of
 from hoofbeat.text import cut
@@ -66,16 +67,34 @@ _WORDS = {
 
 
 def _view(change: AnswerChange, name: str, folders: tuple[str, str]) -> PairView:
-    gone, come = changed_words(change.before.answer, change.after.answer)
     moved = [f"{count_of(change.moved, 'pair')} got another label"] if change.moved else []
     kept = [f"{count_of(change.kept, 'pair')} kept the label"] if change.kept else []
+    label = " and ".join(f"{what} changed" if what in ("answer", "quote") else what for what in change.what)
+    return change_view(change.before, change.after, name, folders, label, (*moved, *kept))
+
+
+def change_view(
+    old: SideWords,
+    new: SideWords,
+    name: str,
+    folders: tuple[str, str],
+    label: str = "changed",
+    facts: tuple[str, ...] = (),
+) -> PairView:
+    """What one source said and says now, side by side, with the words marked that are on one side only."""
+    gone, come = changed_words(old.answer, new.answer)
     return PairView(
-        a=_side("Before", folders[0], change.before, gone, change.after),
-        b=_side("After", folders[1], change.after, come, change.before),
-        label=" and ".join(f"{what} changed" if what in ("answer", "quote") else what for what in change.what),
+        a=_side("Before", folders[0], old, gone, new),
+        b=_side("After", folders[1], new, come, old),
+        label=label,
         tone=0,
-        facts=(name, *moved, *kept),
+        facts=(name, *facts),
     )
+
+
+def words_view(words: SideWords, name: SourceName) -> SideView:
+    """What a source says, with what it quotes."""
+    return SideView(name=name.full, id=name.id, text=words.answer or _SILENT, cited=tuple(_quotes(words, words)))
 
 
 def _side(when: str, folder: str, words: SideWords, marks: list[tuple[int, int]], other: SideWords) -> SideView:
