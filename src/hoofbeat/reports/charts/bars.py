@@ -208,8 +208,16 @@ def legend(drawing: SvgDrawing, names: Sequence[str], tones: Sequence[str], widt
     return y - top + 26 if names else 0.0
 
 
+_SIX = (0, 1, 2, 5, 3, 4)
+
+
 def tone_of(place: int, count: int) -> int:
-    """The colour of the label at this place of so many: the first is neutral, the last the strongest."""
+    """The colour of the label at this place of so many: the first is neutral, the last the strongest.
+
+    Of six labels each has its own: the sixth colour is between the third and the fourth.
+    """
+    if count == len(_SIX):
+        return _SIX[place]
     if count <= TONES:
         return place if place == 0 or count == TONES else min(TONES - 1, place + (place == count - 1) * (TONES - count))
     return 0 if place == 0 else 1 + round((place - 1) * (TONES - 2) / (count - 2))
