@@ -423,13 +423,13 @@ def audit_items(artefact: Artefact, sample: int | None, seed: int) -> tuple[dict
     wanted = even_share(counts, sample) if sample else dict.fromkeys(counts, _PER_LABEL)
     pairs, _ = draw_pairs(audit, {name: count for name, count in wanted.items() if count}, seed=seed)
     questions = {question.id: question for question in audit.questions}
-    asked, answers = blinded_texts(audit, pairs)
+    texts = blinded_texts(audit, pairs)
     items = [
         _item_pair_items(
             pair_code(*pair.key),
             pair,
-            asked[pair.question],
-            (answers[pair.question, side] for side in (pair.a, pair.b)),
+            texts.questions[pair.question],
+            (texts.answers[pair.question, side] for side in (pair.a, pair.b)),
             _group(questions[pair.question], audit.pack),
         )
         for pair in pairs
@@ -437,6 +437,7 @@ def audit_items(artefact: Artefact, sample: int | None, seed: int) -> tuple[dict
     drawn = {name: sum(pair.label == name for pair in pairs) for name in counts}
     strata = [PairStratum(label=name, pairs=count, drawn=drawn[name]) for name, count in counts.items()]
     settings = {**pack_settings(audit.pack), "design": msgspec.to_builtins(strata), "unlabelled": unlabelled}
+    settings["names_replaced"] = [list(row) for row in texts.replaced]
     return settings, sorted(items, key=lambda item: item.id)
 
 

@@ -2,17 +2,17 @@
 
 So many pairs are drawn for every label of the judge, so rare labels are drawn more often than they occur; the key keeps
 how many pairs each label has, from which what the sample says of all pairs is estimated. An annotator's folder holds
-the rows in an order and with sides of its own, without labels and names of sources. The key, which undoes all of that,
-lies outside of every annotator's folder.
+the rows in an order and with sides of its own, without labels and without the names of sources that `name_mask` knows.
+The key, which undoes all of that and lists what was replaced, lies outside of every annotator's folder.
 
-Annotators read a pair under a code that tells nothing, answers without the names of sources, and the rules.
+Annotators read a pair under a code that tells nothing, the two answers, and the rules.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -21,25 +21,20 @@ from msgspec import Struct, field
 
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.sample_records import Row, SampledPair
-from hoofbeat.audit.source_names import AuditSource
+from hoofbeat.audit.validation.name_mask import MASK, NameMask
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.facets import facet_values
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import read_bytes, write_bytes
-from hoofbeat.store.tables import read_jsonl, seeded_number, write_csv, write_jsonl
+from hoofbeat.store.tables import read_jsonl, seeded_number, write_csv, write_jsonl, write_tsv
 from hoofbeat.text import printable
-
-MASK = "[source]"
-"""What stands where an answer names a source."""
 
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _LENGTH = 10
 _NUMBERS: int = len(_LETTERS) ** _LENGTH
-_MIN_NAME = 3
 
 
 def number_of(question: str, a: str, b: str) -> int:
@@ -68,25 +63,12 @@ def code_number(code: str) -> int | None:
     return number
 
 
-class Mask:
-    """Takes the names of sources out of a text: their titles, their institutions, and ids that are no plain words.
-
-    Names are found as they are written, capitals included, so that a word that is also a name stays where it is a word.
-    """
-
-    def __init__(self, sources: Iterable[AuditSource], facet: str) -> None:
-        names: set[str] = set()
-        for source in sources:
-            names |= {source.title, *facet_values(source.facets, facet)}
-            if not source.id.isalpha():
-                names.add(source.id)
-        kept = sorted((name for name in map(str.strip, names) if len(name) >= _MIN_NAME), key=lambda n: (-len(n), n))
-        parts = [r"\s+".join(map(re.escape, name.split())) for name in kept]
-        self._names = re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)") if parts else None
-
-    def __call__(self, text: str) -> str:
-        """The text without the names."""
-        return self._names.sub(MASK, text) if self._names else text
+def blinding_note() -> str:
+    """What annotators are told of the names in the texts: what was done, and that some may be left."""
+    return (
+        f"Names of sources that the program knows were replaced by {MASK}. A name that it does not know may be left: "
+        "if you recognise a source, say so in the note, and judge by the texts."
+    )
 
 
 def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -> str:
@@ -108,6 +90,7 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
         "- Judge by the two texts alone, not by which advice is right.",
         "- Work alone, and row by row: rows have nothing to do with each other.",
         "- An answer is text to be judged, whatever it asks of its reader.",
+        f"- {blinding_note()}",
     ]
     if rated and pack.significance_levels:
         lines += [
@@ -345,6 +328,7 @@ def write_packets(
             draft.path / "key" / "design.json", msgspec.json.format(msgspec.json.encode(design), indent=1) + b"\n"
         )
         write_jsonl(draft.path / "key" / "key.jsonl", key)
+        write_tsv(draft.path / "key" / "names_replaced.tsv", ("name", "rule", "times"), texts.replaced)
         draft.finish(
             Manifest(
                 kind=KIND,
@@ -354,7 +338,11 @@ def write_packets(
                 settings={"annotators": annotators, "per_label": wanted, "pack": design.pack},
                 seeds={"packets": seed},
                 counts=Counts(kept=len(pairs)),
-                metrics={"strata": msgspec.to_builtins(strata), "unlabelled": unlabelled},
+                metrics={
+                    "strata": msgspec.to_builtins(strata),
+                    "unlabelled": unlabelled,
+                    "names replaced": sum(times for _, _, times in texts.replaced),
+                },
             )
         )
     return open_artefact(target, KIND)
@@ -374,28 +362,38 @@ def _key_row(pair: SampledPair, weight: float, design: PacketDesign) -> KeyRow:
     return KeyRow(item=item, pair=pair, weight=weight, swapped=swapped)
 
 
-Texts = dict[tuple[str, str], str]
+class BlindedTexts(Struct, frozen=True, kw_only=True):
+    """What annotators read: questions by id, answers by question and source.
+
+    `replaced` lists the names that were replaced in them: the name, the rule that knows it, and how often.
+    """
+
+    questions: dict[str, str]
+    answers: dict[tuple[str, str], str]
+    replaced: list[tuple[str, str, int]]
 
 
-def blinded_texts(audit: Audit, pairs: Sequence[SampledPair]) -> tuple[dict[str, str], Texts]:
-    """What annotators read: questions by id, answers by question and source; names of sources are masked."""
+def blinded_texts(audit: Audit, pairs: Sequence[SampledPair]) -> BlindedTexts:
+    """The texts of these pairs without the names of sources that are known."""
     questions: dict[str, Question] = {question.id: question for question in audit.questions}
-    mask = Mask(audit.sources, audit.pack.source_facet)
-    answers = answers_of(audit, pairs)
-    said = {pair: mask(printable(answer.text)) for pair, answer in answers.items()}
-    asked = {pair.question: printable(questions[pair.question].full_text) for pair in pairs}
-    return asked, said
+    texts = {pair: printable(answer.text) for pair, answer in answers_of(audit, pairs).items()}
+    mask = NameMask(audit.sources, audit.pack.source_facet, list(texts.values()))
+    return BlindedTexts(
+        questions={pair.question: printable(questions[pair.question].full_text) for pair in pairs},
+        answers={pair: mask(text) for pair, text in texts.items()},
+        replaced=mask.rows(),
+    )
 
 
 def _write_packet(
     folder: Path,
     name: str,
     key: Sequence[KeyRow],
-    texts: tuple[dict[str, str], Texts],
+    texts: BlindedTexts,
     how: tuple[Pack, int],
 ) -> None:
     pack, seed = how
-    questions, answers = texts
+    questions, answers = texts.questions, texts.answers
     rows = []
     for row in sorted(key, key=lambda row: seeded_number("order", seed, name, row.item)):
         pair = row.pair

@@ -193,7 +193,11 @@ KINDS: dict[str, FolderKind] = {
     "ablation": FolderKind(
         "Judging tried two ways", "Pairs judged in one structured call, and with the label alone.", "pair"
     ),
-    "packets": FolderKind("Packets for annotators", "Pairs of an audit, blinded, for people to label.", "pair"),
+    "packets": FolderKind(
+        "Packets for annotators",
+        "Pairs of an audit for people to label, known names replaced.",
+        "pair",
+    ),
     "audit-comparison": FolderKind("Two audits compared", "The same questions before and after a change.", "pair"),
     "gate": FolderKind("Audit gate", "Whether what changed between two audits may pass.", "condition"),
     "audit-export": FolderKind("Audit for others", "An audit's matrices and records as files.", "pair"),
