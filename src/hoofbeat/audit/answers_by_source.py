@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from hoofbeat.answering.answer_calls import PROMPT_TOKENS, PlannedAnswer, fit
 from hoofbeat.audit.answer_lines import MAX_LINE, MAX_STRENGTH, given_strength, line_doubts
+from hoofbeat.audit.silence import silence_steps
 from hoofbeat.audit.source_citations import (
     NO_SECTION,
     STAGE,
@@ -433,7 +434,12 @@ def answer_from_sources(
         reply = _read(outcome, item.passages)
         if is_silent(reply.text, pack) or is_empty_answer(reply.section, reply.quote, reply.text):
             return msgspec.structs.replace(
-                base, text=pack.not_addressed, absent=True, calls=outcome.calls, usage=outcome.reply.usage
+                base,
+                text=pack.not_addressed,
+                absent=True,
+                trace=base.trace + silence_steps(item.question.full_text, item.passages, base.trace),
+                calls=outcome.calls,
+                usage=outcome.reply.usage,
             )
         if reply.objections:
             second = await model.chat_json(again_request(request, reply.written, reply.objections, pack))
@@ -441,6 +447,8 @@ def answer_from_sources(
         check = await model.chat_json(absence_request(item.question, reply.text, pack))
         if isinstance(check, Failure):
             return msgspec.structs.replace(base, calls=reply.calls, failure=check)
+        absent = check.value["addressed"] == "no"
+        proof = silence_steps(item.question.full_text, item.passages, base.trace, reply.text) if absent else ()
         doubts = line_doubts(reply.line, reply.strength, reply.text, reply.quote, item.passages)
         return msgspec.structs.replace(
             base,
@@ -448,9 +456,9 @@ def answer_from_sources(
             statement=reply.line,
             strength=reply.strength,
             reasoning=reply.reasoning,
-            absent=check.value["addressed"] == "no",
+            absent=absent,
             citations=reply.checked.citations,
-            trace=(*base.trace, *reply.checked.steps, *reply.asked),
+            trace=(*base.trace, *reply.checked.steps, *reply.asked, *proof),
             warnings=(*reply.checked.warnings, *doubts),
             calls=reply.calls + check.calls,
             usage=_sum(reply.usage, check.reply.usage),

@@ -16,11 +16,12 @@ from msgspec import Struct
 
 from hoofbeat.answering.prediction_import import PredictionRow, bad, each_row
 from hoofbeat.audit.answers_by_source import absence_request, is_silent
+from hoofbeat.audit.silence import STAGE, TURNED_DOWN
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
-from hoofbeat.records import Answer, Facets, Failure, Question
+from hoofbeat.records import Answer, Facets, Failure, Question, TraceStep
 
 GIVEN = "given"
 _KNOWN = ("id", "question", "source", "answer", "absent")
@@ -171,6 +172,7 @@ def decide_absence(
         if isinstance(check, Failure):
             return msgspec.structs.replace(base, text="", absent=None, failure=check)
         silent = check.value["addressed"] == "no"
-        return msgspec.structs.replace(base, absent=silent, calls=check.calls, usage=check.reply.usage)
+        proof = (TraceStep(stage=STAGE, what=TURNED_DOWN, text=item.text),) if silent else ()
+        return msgspec.structs.replace(base, absent=silent, trace=proof, calls=check.calls, usage=check.reply.usage)
 
     return model.run(answers, work, title="looking for silence", progress=progress)

@@ -12,6 +12,8 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
+from hoofbeat.audit.silence import NEAREST, SEARCHED, TURNED_DOWN
+from hoofbeat.audit.silence import STAGE as SILENCE
 from hoofbeat.audit.source_citations import count_citations
 from hoofbeat.audit.source_names import SourceName, SourceNames
 from hoofbeat.benchmarks.text_overlap import find_quote
@@ -30,6 +32,8 @@ _OTHERS, _OTHER_TEXT = 5, 420
 def side_view(answer: Answer, name: SourceName) -> SideView:
     """One source's side of a pair: what it says, and what it says it by."""
     told = silent_text(answer)
+    if answer.absent and any(step.stage == SILENCE for step in answer.trace):
+        return _silent_side(answer, name, told)
     named = () if told else answer.citations
     cited = [each for each in answer.evidence if any(cites_heading(citation, each.heading) for citation in named)]
     others = [passage for passage in answer.evidence if passage not in cited]
@@ -46,6 +50,29 @@ def side_view(answer: Answer, name: SourceName) -> SideView:
         cited=tuple(_view(passage, quotes, _CITED_TEXT, cited=True) for passage in cited[:_CITED]),
         others=tuple(_view(passage, quotes, _OTHER_TEXT) for passage in others[:_OTHERS]),
         unshown=max(0, len(others) - _OTHERS) + max(0, len(cited) - _CITED),
+        warnings=answer.warnings,
+    )
+
+
+def _silent_side(answer: Answer, name: SourceName, told: str) -> SideView:
+    """The side of a source that is silent: what was searched, what came nearest, what the check turned down."""
+    steps = [step for step in answer.trace if step.stage == SILENCE]
+    headings = {passage.id: passage.heading or passage.document for passage in answer.evidence}
+    near = []
+    for step in steps:
+        if step.what == NEAREST:
+            score, _, text = step.text.partition(" · ")
+            heading = headings.get(step.found[0], "") if step.found else ""
+            source = f"nearest, score {score} of 1 · {heading}"
+            near.append(PassageView(source=source, text=text.removeprefix(f"{heading}: "), marks=()))
+    how = [f"What was searched: {step.text}." for step in steps if step.what == SEARCHED]
+    down = [f"An answer that the absence check turned down: {step.text}" for step in steps if step.what == TURNED_DOWN]
+    return SideView(
+        name=name.full,
+        id=name.id,
+        text=" ".join([told, *how, *down]),
+        others=tuple(near),
+        unshown=max(0, len(answer.evidence) - len(near)),
         warnings=answer.warnings,
     )
 
