@@ -1,7 +1,7 @@
 """What people said, in the very format that its reader takes.
 
 - `criteria`: item, criterion, value, reviewer, note: `recipes.review_tasks.read_labels`, that is `build --reviews`
-- `pairs`: item, label, significance, note, annotator, sides: `audit validate --labels`
+- `pairs`: item, label, significance, says_so, note, annotator, sides: `audit validate --labels`
 - `answers`: item, label, second label, annotator, note: `judge --human`
 - `errors`: item, error, physician would err too, why, annotator, note: `report --errors`
 
@@ -42,7 +42,7 @@ Rows = list[dict[str, str]]
 
 HEADERS: dict[Format, tuple[str, ...]] = {
     "criteria": ("item", "criterion", "value", "reviewer", "note"),
-    "pairs": ("item", "label", "significance", "note", "annotator", "sides"),
+    "pairs": ("item", "label", "significance", "says_so", "note", "annotator", "sides"),
     "answers": ("item", "label", "second label", "annotator", "note"),
     "errors": ("item", "error", "physician would err too", "why", "annotator", "note"),
 }

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.audit.findings.label_scores import Borders, F1Scores, borders, f1_scores, label_replicates, label_table
 from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.silence_finds import SilenceFinds
 from hoofbeat.findings.agreement import (
     Agreement,
     Annotators,
@@ -367,7 +368,7 @@ class Validation(Struct, frozen=True, kw_only=True):
     annotator. `by_annotator` is the judge against each of them, `judge` against the reference, `agreed` against what
     people agreed on without adjudication (None where nothing was adjudicated), `by_basis` against the reference by how
     the label came about. `population` and `corrected` speak of all pairs of the audit, of which `unlabelled` have no
-    label.
+    label. `silence` is what people found in silences, where they looked.
     """
 
     pairs: int
@@ -383,6 +384,7 @@ class Validation(Struct, frozen=True, kw_only=True):
     corrected: tuple[CorrectedRate, ...]
     unlabelled: int
     seed: int
+    silence: SilenceFinds | None = None
 
 
 def reference(rated: RatedPair) -> Reference:

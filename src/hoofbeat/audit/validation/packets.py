@@ -21,6 +21,7 @@ from msgspec import Struct, field
 
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.sample_records import Row, SampledPair
+from hoofbeat.audit.silence import silence_proof
 from hoofbeat.audit.validation.name_mask import MASK, NameMask
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.stratified_sample import ReservoirSample
@@ -101,6 +102,9 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
         ]
     lines += [
         "",
+        "Where an answer is silent, the passages that came nearest are below it. If they answer the question, write "
+        "`yes` into `says so` (`one`, where two sources are silent and one of them does say so), else `no`.",
+        "",
         f"`note` is yours. `annotator` says who labelled; your name may replace {annotator}. Leave `item` as it is. "
         f"{' and '.join(files)} hold the same rows: fill in one of them, and give back that file.",
         "",
@@ -112,8 +116,8 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
 
 KIND = "packets"
 HEADER = (
-    "item", "question", "answer A", "answer B", "label", "significance", "note", "annotator", "labels to choose",
-    "significance to choose",
+    "item", "question", "answer A", "answer B", "label", "significance", "says so", "note", "annotator",
+    "labels to choose", "significance to choose",
 )  # fmt: skip
 _COLUMNS = ("question", "a", "b", "label", "significance", "basis")
 _BLOCK = 100_000
@@ -153,7 +157,7 @@ class KeyRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PacketRow(Struct, frozen=True, kw_only=True):
-    """One item as an annotator sees it; the last four are to be filled in."""
+    """One item as an annotator sees it; the last five are to be filled in."""
 
     item: str
     question: str
@@ -161,6 +165,7 @@ class PacketRow(Struct, frozen=True, kw_only=True):
     answer_b: str
     label: str = ""
     significance: str = ""
+    says_so: str = ""
     note: str = ""
     annotator: str = ""
 
@@ -376,7 +381,10 @@ class BlindedTexts(Struct, frozen=True, kw_only=True):
 def blinded_texts(audit: Audit, pairs: Sequence[SampledPair]) -> BlindedTexts:
     """The texts of these pairs without the names of sources that are known."""
     questions: dict[str, Question] = {question.id: question for question in audit.questions}
-    texts = {pair: printable(answer.text) for pair, answer in answers_of(audit, pairs).items()}
+    texts = {
+        pair: printable("\n".join([answer.text, *silence_proof(answer)]))
+        for pair, answer in answers_of(audit, pairs).items()
+    }
     mask = NameMask(audit.sources, audit.pack.source_facet, list(texts.values()))
     return BlindedTexts(
         questions={pair.question: printable(questions[pair.question].full_text) for pair in pairs},
@@ -407,7 +415,7 @@ def _write_packet(
     write_csv(
         table,
         HEADER,
-        ((row.item, row.question, row.answer_a, row.answer_b, "", "", "", name, labels, levels) for row in rows),
+        ((row.item, row.question, row.answer_a, row.answer_b, "", "", "", "", name, labels, levels) for row in rows),
     )
     write_bytes(table, _BOM + read_bytes(table))  # by which spreadsheets know that it is UTF-8
     write_jsonl(folder / f"{name}.jsonl", rows)

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.silence_finds import SAYS_SO, SilenceFinds, silence_finds
 from hoofbeat.audit.findings.validation_figures import RatedPair, Validation, reference, validation
 from hoofbeat.audit.findings.validation_folder import VALIDATION, ValidatedPair, write_tables
 from hoofbeat.audit.sample_records import SampledPair
@@ -42,6 +44,7 @@ class AnnotatorLabel(Struct, frozen=True, kw_only=True):
     label: str
     significance: str | None = None
     note: str = ""
+    says_so: str = ""
 
 
 class HumanLabels(Struct, frozen=True, kw_only=True):
@@ -181,6 +184,9 @@ def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, ta
     levels = {name.lower(): name for name in how.pack.significance_levels}
     if level not in _NO_LEVEL and level not in levels:
         return f"{cells['significance']!r} is no significance ({', '.join(how.pack.significance_levels)})"
+    says_so = (cells.get("says_so") or cells.get("says so") or "").strip().lower()
+    if says_so and says_so not in SAYS_SO:
+        return f"{says_so!r} is no answer to whether a silent source does say so ({', '.join(SAYS_SO)})"
     place = f"line {line} of {path.name}"
     if (who, pair.key) in taken.places:
         told = "settled" if how.settled else f"labelled by {who}"
@@ -192,6 +198,7 @@ def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, ta
         label=label.name,
         significance=levels.get(level) if label.significance else None,
         note=cells.get("note", ""),
+        says_so=says_so,
     )
     return ""
 
@@ -252,6 +259,7 @@ def validate_audit(
         unlabelled=unlabelled,
         seed=seed,
     )
+    figures = replace(figures, silence=_finds(audit, given))
     split = len([pair for pair in pairs if pair.reference.label is None])
     manifest = audit.artefact.manifest
     with create(target, replace_kind=VALIDATION) as draft:
@@ -280,6 +288,21 @@ def validate_audit(
     return open_artefact(target, VALIDATION), figures
 
 
+def _finds(audit: Audit, given: HumanLabels) -> SilenceFinds | None:
+    """What people found in silences; of an adjudicated pair, the adjudication."""
+    said = {pair: [each.says_so for each in views.values() if each.says_so] for pair, views in given.labels.items()} | {
+        pair: [each.says_so] for pair, each in given.adjudicated.items() if each.says_so
+    }
+    silent = {
+        (each.question, each.source): bool(each.absent) for each in audit.each_answer() if each.absent is not None
+    }
+    sides = {
+        pair.key: sum(silent.get((pair.question, side), False) for side in (pair.a, pair.b)) for pair in given.pairs
+    }
+    count = sum(silent.values())
+    return silence_finds(said, sides, answered=len(silent) - count, silent=count)
+
+
 def _inputs(audit: Audit, packets: Packets | None, files: Sequence[Path]) -> list[InputRef]:
     """The audit, the packets where they were named, and every file of labels."""
     inputs = [audit.artefact.reference(), *([packets.artefact.reference()] if packets else [])]
@@ -301,6 +324,7 @@ def _summary(found: Validation) -> dict[str, object]:
         "weighted_f1": judge.f1.weighted,
         "population_agreement": found.population.agreement,
         "significance_kappa": found.significance.agreement.kappa if found.significance else None,
+        **({"silences": found.silence.silences, "silences_that_say_so": found.silence.found} if found.silence else {}),
         "corrected": {f"{rate.name} ({rate.scope})": rate.estimate for rate in found.corrected},
     }
 

@@ -112,6 +112,7 @@ def validation_chapter(artefact: Artefact, prefix: str) -> Chapter:
         *error_blocks(found, folder.pairs, prefix),
         *_significance(found, prefix),
         *_rates(found, prefix),
+        *_silence(found, prefix),
     ]
     return Chapter(
         title=f"The audit's judge against people: {artefact.path.name}",
@@ -326,6 +327,29 @@ def _significance(found: Validation, prefix: str) -> list[Block]:
         )
     blocks += confusion_blocks(said.agreement, f"{prefix}-significance-confusion", ("people", "judge"))
     return blocks
+
+
+def _silence(found: Validation, prefix: str) -> list[Block]:
+    """What reviewers found in silences, and what that makes of absence and recall."""
+    seen = found.silence
+    if seen is None:
+        return []
+    table = Table(
+        name=f"{prefix}-silence",
+        caption="Silences that reviewers looked at",
+        n=seen.silences,
+        unit="silences",
+        columns=columns_of("figure | as audited:share | corrected, 95%:share | what it is"),
+        rows=(
+            ("silences that do say so", None, (seen.found / seen.silences, seen.share.low, seen.share.high),
+             f"{seen.found:,} of {seen.silences:,} silences"),
+            ("absence", seen.absence, seen.corrected, f"of {seen.answered + seen.silent:,} answers"),
+            ("recall", 1.0, seen.recall, "of what sources say, the share that search and model found"),
+        ),
+        note="A reviewer saw each silence with the nearest passages and could say that the source does say so. Recall "
+        "can't be higher than that: what no passage shown says is not counted as missed.",
+    )  # fmt: skip
+    return [Heading("Silences", f"{prefix}-silences", 3), table]
 
 
 def _rates(found: Validation, prefix: str) -> list[Block]:
