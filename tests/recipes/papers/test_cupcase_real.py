@@ -62,14 +62,14 @@ def _reports(folder: Path, count: int) -> list[Document]:
 
 
 def test_real_reports_end_to_end(tmp_path: Path) -> None:
-    documents = _reports(tmp_path, 20)
+    documents = _reports(tmp_path, 12)
     script = Script(_by_rule)
     artefact = build(tmp_path, RECIPE, documents, FAST, {"model": script})
     counts = artefact.manifest.counts
-    assert counts.kept + counts.rejected + counts.failed == 20
+    assert counts.kept + counts.rejected + counts.failed == 12
     assert counts.failed == 0
     assert counts.kept >= 3
-    came = 20
+    came = 12
     for row in read_tsv(artefact.file("funnel.tsv")):
         assert int(row["in"]) == came
         assert int(row["in"]) == int(row["kept"]) + int(row["rejected"]) + int(row["failed"])
