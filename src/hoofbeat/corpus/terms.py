@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Literal, NamedTuple
@@ -350,6 +350,12 @@ def find_abbreviations(text: str) -> dict[str, str]:
             if long and _WORD.findall(long)[0] == _WORD.findall(inner)[0]:
                 found.setdefault(short, long)
     return found
+
+
+@lru_cache(maxsize=64)
+def known_abbreviations(text: str) -> Mapping[str, str]:
+    """What `find_abbreviations` finds, remembered: a report is asked for its own with each of its sentences."""
+    return find_abbreviations(text)
 
 
 def is_candidate(short: str) -> bool:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.roles import CASE_ROLES, Role
-from hoofbeat.corpus.terms import content_forms, find_abbreviations, is_candidate, tokens, word_lists
+from hoofbeat.corpus.terms import content_forms, is_candidate, known_abbreviations, tokens, word_lists
 from hoofbeat.corpus.vocabulary import Vocabulary, find_words
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, same, unfit
@@ -80,7 +79,7 @@ def _condition(name: str, vocabularies: Sequence[Vocabulary]) -> bool:
 
 def written_out(diagnosis: str, document: Document) -> str:
     """A diagnosis that is a short form of the source's own, in the words it stands for."""
-    return find_abbreviations(document.text).get(diagnosis, diagnosis) if is_candidate(diagnosis) else diagnosis
+    return known_abbreviations(document.text).get(diagnosis, diagnosis) if is_candidate(diagnosis) else diagnosis
 
 
 def other_names(said: Sequence[object], diagnosis: str, document: Document) -> list[str]:
@@ -91,7 +90,7 @@ def other_names(said: Sequence[object], diagnosis: str, document: Document) -> l
     """
     whole = ("the same", "an abbreviation")
     defined = [
-        short for short, long in find_abbreviations(document.text).items() if same(long, diagnosis).startswith(whole)
+        short for short, long in known_abbreviations(document.text).items() if same(long, diagnosis).startswith(whole)
     ]
     general = word_lists().too_general
     return [
@@ -383,17 +382,12 @@ def names(text: str, disease: str, document: Document, *, shared: float = MIN_SH
     wanted = _telling(disease) - _FILLING or _telling(disease)
     if not wanted:
         return False
-    forms = [text, *(long for short, long in _abbreviations(document.text).items() if find_words(text, short))]
+    forms = [text, *(long for short, long in known_abbreviations(document.text).items() if find_words(text, short))]
     return len(wanted & set().union(*map(_telling, forms))) >= shared * len(wanted)
 
 
 def _telling(text: str) -> frozenset[str]:
     return frozenset(content_forms(text))
-
-
-@lru_cache(maxsize=64)
-def _abbreviations(text: str) -> dict[str, str]:
-    return find_abbreviations(text)
 
 
 def _everyday(name: str) -> bool:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.terms import find_abbreviations, phrase_key, term_form
+from hoofbeat.corpus.terms import find_abbreviations, known_abbreviations, phrase_key, term_form
 from hoofbeat.corpus.vocabulary import Vocabulary, vocabulary_names
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.context import RecipeContext
@@ -269,14 +269,12 @@ def _vocabulary_words(vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def _shorts(reading: NormalisedText, signs: LeakPatterns, source: Document | None) -> Iterator[Leak]:
-    defined = find_abbreviations(source.text[:_DEFINED_READ]) if source else {}
+    defined = dict(known_abbreviations(source.text[:_DEFINED_READ])) if source else {}
     defined.update(find_abbreviations(reading.text[:_DEFINED_READ]))
-    meant = {short: _names_it(long, signs) for short, long in defined.items()}
-    meant.update({short: True for short in defined if short in signs.given})
     for match in _SHORT.finditer(reading.text):
         short = match.group()
-        if short in meant:
-            form = defined[short] if meant[short] else ""
+        if short in defined:
+            form = defined[short] if short in signs.given or _names_it(defined[short], signs) else ""
         else:
             form = signs.shorts.get(short, "") or _initials(short, signs)
         if form:
