@@ -211,6 +211,12 @@ def test_packets_give_the_same_pairs_and_texts_as_their_audit(folders: Path, tmp
         assert item.shown == of_audit[item.id].shown
         assert item.key == of_audit[item.id].key
     assert study.settings["labels"] == whole.settings["labels"]
+    assert len(study.settings["names_replaced"]) == len(
+        (tmp_path / "packets/key/names_replaced.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    )
+    assert sum(times for _, _, times in whole.settings["names_replaced"]) == sum(
+        shown.text.count("[source]") for item in every for shown in item.shown[1:]
+    )
     assert {row.item for row in read_jsonl(tmp_path / "packets/key/key.jsonl", _Key)} == {item.id for item in items}
 
 

@@ -156,6 +156,15 @@ def test_an_adjudicator_sees_an_item_s_images(store: ReviewStore, folders: Path)
     assert client_of(store, anna, folders).get(f"{link}/images/1").status_code == 403
 
 
+def test_an_admin_sees_which_names_were_replaced(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "pair", sample=12)
+    *_, adjudicator, admin = team.people
+    page = client_of(store, admin, folders).get(f"/team/{team.study.id}").text
+    assert "Names replaced in the texts (" in page
+    assert all(name in page for name, _, _ in team.study.settings["names_replaced"])
+    assert "Names replaced" not in client_of(store, adjudicator, folders).get(f"/team/{team.study.id}").text
+
+
 def test_closing_needs_a_word_and_ends_it(store: ReviewStore, folders: Path) -> None:
     team = team_of(store, folders, "leak")
     client = client_of(store, team.people[3], folders)

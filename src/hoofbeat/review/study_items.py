@@ -475,6 +475,7 @@ def packet_items(artefact: Artefact) -> tuple[dict[str, Any], list[ReviewItem]]:
         "source_word": rules.source_word,
         "design": msgspec.to_builtins(list(packets.design.strata)),
         "unlabelled": packets.design.unlabelled,
+        "names_replaced": packets.names_replaced,
     }
     return settings, sorted(items, key=lambda item: item.id)
 

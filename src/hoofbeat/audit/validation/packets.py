@@ -115,6 +115,7 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
 
 
 KIND = "packets"
+NAMES = "key/names_replaced.tsv"
 HEADER = (
     "item", "question", "answer A", "answer B", "label", "significance", "says so", "note", "annotator",
     "labels to choose", "significance to choose",
@@ -214,6 +215,15 @@ class Packets:
     def key(self) -> list[KeyRow]:
         """What every item is."""
         return list(read_jsonl(self.artefact.file("key/key.jsonl"), KeyRow))
+
+    @cached_property
+    def names_replaced(self) -> list[tuple[str, str, int]] | None:
+        """What was replaced in the answers: name, rule and times; None for packets made before that was kept."""
+        if not self.artefact.has(NAMES):
+            return None
+        lines = read_bytes(self.artefact.file(NAMES)).decode("utf-8").splitlines()[1:]
+        cells = [line.split("\t") for line in lines]
+        return [(name, rule, int(times)) for name, rule, times in cells]
 
     def check(self, audit: Audit) -> None:
         """Refuse an audit that is not the one the packets were drawn from."""
@@ -333,7 +343,7 @@ def write_packets(
             draft.path / "key" / "design.json", msgspec.json.format(msgspec.json.encode(design), indent=1) + b"\n"
         )
         write_jsonl(draft.path / "key" / "key.jsonl", key)
-        write_tsv(draft.path / "key" / "names_replaced.tsv", ("name", "rule", "times"), texts.replaced)
+        write_tsv(draft.path / NAMES, ("name", "rule", "times"), texts.replaced)
         draft.finish(
             Manifest(
                 kind=KIND,
@@ -378,14 +388,17 @@ class BlindedTexts(Struct, frozen=True, kw_only=True):
     replaced: list[tuple[str, str, int]]
 
 
+def _shown(answer: Answer) -> str:
+    """What annotators read of an answer: its text, and for a silent source what was searched and found."""
+    return "\n".join([answer.text, *silence_proof(answer)])
+
+
 def blinded_texts(audit: Audit, pairs: Sequence[SampledPair]) -> BlindedTexts:
     """The texts of these pairs without the names of sources that are known."""
     questions: dict[str, Question] = {question.id: question for question in audit.questions}
-    texts = {
-        pair: printable("\n".join([answer.text, *silence_proof(answer)]))
-        for pair, answer in answers_of(audit, pairs).items()
-    }
-    mask = NameMask(audit.sources, audit.pack.source_facet, list(texts.values()))
+    texts = {pair: printable(_shown(answer)) for pair, answer in answers_of(audit, pairs).items()}
+    every = [_shown(answer) for answer in audit.each_answer()]  # of the whole audit: the same words in every sample
+    mask = NameMask(audit.sources, audit.pack.source_facet, every)
     return BlindedTexts(
         questions={pair.question: printable(questions[pair.question].full_text) for pair in pairs},
         answers={pair: mask(text) for pair, text in texts.items()},
