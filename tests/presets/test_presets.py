@@ -218,6 +218,7 @@ def test_r2med_over_sets_by_every_class_of_retriever(server: FaultServer) -> Non
     again = run("r2med", sets, "lines", model=server.spec(), retrievers=["bm25", "dense"], limit=1)
     assert again.manifest.counts.kept == 1 + 2 * 2
     assert differences("lines")["sample"] == "the first 1 of each set"
+    assert {"models", "prompts"}.isdisjoint(differences("lines"))  # these lines ask no model
 
 
 def test_transplantqa_is_the_audit(server: FaultServer, sources: Path) -> None:

@@ -103,7 +103,7 @@ def test_rankings_of_one_corpus_stand_together(tmp_path: Path) -> None:
     assert [row["retriever"] for row in rows_of(made, "rankings-1-measures")] == ["bm25", "dense"]
     assert [row["retriever"] for row in rows_of(made, "rankings-3-measures")] == ["bm25"]
     assert "Retrieval: cases" in text
-    assert "Retrieval: other" in text
+    assert "Retrieval: other, nDCG@10 of bm25" in text
 
 
 def test_lines_over_one_published_folder_share_a_chapter(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def plan_paper(
         preset=preset,
         inputs=inputs,
         steps=plan.steps,
-        differences=(*preset.differences(inputs), *plan.differences),
+        differences=(*preset.differences(inputs, asks_model=plan.asks_model), *plan.differences),
     )
 
 

@@ -86,10 +86,11 @@ class PaperInputs(Struct, frozen=True, kw_only=True):
 
 
 class ProtocolPlan(Struct, frozen=True, kw_only=True):
-    """The steps in order, and where they differ from the paper."""
+    """The steps in order, where they differ from the paper, and whether they ask a language model at all."""
 
     steps: tuple[ProtocolStep, ...]
     differences: tuple[PaperDifference, ...] = ()
+    asks_model: bool = True
 
 
 class Preset(Struct, frozen=True, kw_only=True):
@@ -121,9 +122,12 @@ class Preset(Struct, frozen=True, kw_only=True):
         """Its title, for listings."""
         return self.title
 
-    def differences(self, inputs: PaperInputs) -> list[PaperDifference]:
-        """What may differ in any protocol: the questions, the models, the judge and the prompts."""
-        found = [*self._data(inputs), *self._models(inputs)]
+    def differences(self, inputs: PaperInputs, *, asks_model: bool = True) -> list[PaperDifference]:
+        """What may differ in any protocol: the questions, and where a model is asked, models, judge and prompts."""
+        found = self._data(inputs)
+        if not asks_model:
+            return found
+        found += self._models(inputs)
         if self.judge and not names_model(inputs.judge, [self.judge]):
             own = " (it also answered)" if inputs.judge in inputs.specs else ""
             found.append(PaperDifference("judge", self.judge, f"{inputs.judge}{own}"))

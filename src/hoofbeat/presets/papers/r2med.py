@@ -7,6 +7,7 @@ from hoofbeat.presets.preset import PaperInputs, Preset, ProtocolPlan
 from hoofbeat.presets.protocol_steps import RankStep
 from hoofbeat.reports.sections.protocol_section import PaperDifference
 from hoofbeat.reports.tables import count_of
+from hoofbeat.retrieval.line import every_stage, parse
 from hoofbeat.retrieval.rankings.ranking_plan import plan_rankings, read_lines
 from hoofbeat.retrieval.rankings.test_collection import TestCollection, open_collection
 from hoofbeat.text import some_of
@@ -53,7 +54,11 @@ def _plan(inputs: PaperInputs) -> ProtocolPlan:
         )
         for each in collections
     ]
-    return ProtocolPlan(steps=tuple(steps), differences=tuple(_differences(inputs, collections)))
+    return ProtocolPlan(
+        steps=tuple(steps),
+        differences=tuple(_differences(inputs, collections)),
+        asks_model=any(stage.models() for each in lines for stage in every_stage(parse(each.line))),
+    )
 
 
 def _differences(inputs: PaperInputs, collections: list[TestCollection]) -> list[PaperDifference]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.findings.intervals import FEW, paired_difference
 from hoofbeat.findings.ranking_measures import Measure
@@ -47,12 +48,18 @@ class RankingSummary(Struct, frozen=True, kw_only=True):
 
 
 def rankings_chapters(artefacts: Sequence[PlacedArtefact]) -> list[Chapter]:
-    """A chapter for each corpus that was searched."""
+    """A chapter for each corpus that was searched; of several, the key figures name theirs."""
     groups: dict[tuple[str, ...], list[PlacedArtefact]] = {}
     for prefix, artefact in artefacts:
         key = tuple(sorted(ref.sha256 for ref in artefact.manifest.inputs if ref.kind in _SEARCHED)) or (prefix,)
         groups.setdefault(key, []).append((prefix, artefact))
-    return [_chapter(group) for group in groups.values()]
+    made = [_chapter(group) for group in groups.values()]
+    if len(made) == 1:
+        return made
+    return [
+        replace(part, cards=tuple(replace(card, label=f"{part.title}, {card.label}") for card in part.cards))
+        for part in made
+    ]
 
 
 def _read(artefact: Artefact) -> RankingSummary:
