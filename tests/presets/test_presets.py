@@ -13,6 +13,7 @@ import pytest
 import hoofbeat as hb
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.errors import BatchPending, OutputError, UsageError
+from hoofbeat.models import Model
 from hoofbeat.presets.paper_run import plain_findings
 from hoofbeat.presets.protocol_steps import JudgeStep
 from hoofbeat.reports.sections.protocol_section import read_differences
@@ -237,6 +238,38 @@ def test_transplantqa_is_the_audit(server: FaultServer, sources: Path) -> None:
     assert plain_findings(made.artefact)
     with pytest.raises(UsageError, match="one model and one retriever"):
         run("transplantqa", asked, "two", **{**options, "model": [server.spec("a"), server.spec("b")]})
+
+
+def embedded_case(paper: str, sources: Path) -> dict[str, Any]:
+    """The smallest benchmark that a protocol takes, and its options."""
+    match paper:
+        case "cupcase":
+            return {"bench": cupcase_bench()}
+        case "clinbench":
+            return {"bench": clinbench_bench()}
+        case "ogcare":
+            return {"bench": sources / "bench", "retrievers": ["bm25[chunk=whole]"]}
+        case "r2med":
+            return {
+                "bench": r2med_set("Biology", 0),
+                "retrievers": ["bm25", "hyde > bm25", "search-r1[turns=1] > bm25"],
+            }
+        case _:
+            return {"bench": sources / "asked", "corpus": sources / "documents"}
+
+
+@pytest.mark.parametrize("paper", ["cupcase", "clinbench", "ogcare", "r2med", "transplantqa"])
+def test_every_protocol_with_the_embedded_model(paper: str, sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real weights answer and judge one question; what so small a model writes in a few tokens does not matter."""
+    needs_weights("minilm")
+    needs_weights("smollm2-135m")
+    monkeypatch.setattr(Model, "limit", lambda *_: 12)
+    made = run(paper, **embedded_case(paper, sources), limit=1)
+    assert made.manifest.kind == "report"
+    folders = [folder for folder in Path("paper").iterdir() if folder.name not in ("protocol", "report")]
+    costs = [open_artefact(path.parent).manifest.cost for each in folders for path in each.rglob("manifest.json")]
+    assert sum(cost.calls for cost in costs) > 0
+    assert "Where this run differs from" in page()
 
 
 def test_a_protocol_that_was_stopped_ends_with_the_same_bytes(
