@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pypdfium2
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
@@ -120,6 +121,14 @@ def test_from_the_first_audit_to_the_third(tmp_path: Path, browser: Browser) -> 
             expect(page.locator(".history")).to_contain_text("Signed by Dr. Ada")
             page.get_by_role("radio", name="Accepted").check()
             page.get_by_role("button", name="Save", exact=True).click()
+
+            # The summary fits one printed page, and the server shows what changed, old and new words side by side.
+            page.goto((tmp_path / "gate" / "report.html").as_uri())
+            expect(page.locator("h1")).to_have_text("Audit gate fails: first → second")
+            with pypdfium2.PdfDocument(page.pdf(format="A4")) as printed:
+                assert len(printed) == 1
+            page.goto(f"{address}/audits/second/since/first")
+            expect(page.locator("main")).to_contain_text("1 answer changed")
 
             # The third audit: sources agree on fish now, the rest is as it was decided.
             hoofbeat("audit", "gate", "second", "third", "--decisions", "review.db", "--fail-if", "reopened > 0",

@@ -358,6 +358,7 @@ class Report(Struct, frozen=True, kw_only=True):
     models: tuple[tuple[str, str], ...] = ()
     blocks: tuple[Block, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
+    compact: bool = False
 
     @property
     def headings(self) -> tuple[Heading, ...]:

@@ -15,7 +15,7 @@ from hoofbeat.audit.case_records import WorklistRow
 from hoofbeat.audit.disagreement_cases import count_states, write_worklist
 from hoofbeat.audit.gate_formats import figure_words, junit_xml, result_words, sarif_log
 from hoofbeat.audit.source_names import SourceNames
-from hoofbeat.reports.model import Block, Card, Lead, Notice, Report, Text
+from hoofbeat.reports.model import Block, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import NOTICE, report_files
 from hoofbeat.reports.tables import Cell, Table, columns_of, count_of
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
@@ -30,7 +30,10 @@ GATE = "gate"
 FAILED = 5
 """The exit code of a gate that fails."""
 
-_CASES, _ANSWERS, _WORDS = 10, 6, 160
+_CASES, _ANSWERS, _WORDS = 5, 3, 90
+"""Rows and letters that leave the summary on one printed page, whatever changed."""
+
+_LISTED = 20
 
 
 class GateOptions(Struct, frozen=True, kw_only=True):
@@ -112,41 +115,34 @@ def gate_report(
     before, after = (audit.artefact.path.resolve().name for audit in audits)
     names = audits[1].names
     failed = [result for result in results if result.failed]
-    figures = findings.figures
     verdict = "fails" if failed else "passes"
     lead = (
         f"The gate fails by {count_of(len(failed), 'condition')}: {'; '.join(result.condition for result in failed)}."
         if failed
         else f"The gate passes: none of its {count_of(len(results), 'condition')} holds."
     )
-    cards = [
-        Card(
-            label="Disagreements",
-            value=figure_words("disagreements", figures["disagreements"]),
-            detail=f"{figures['new_disagreements']:,.0f} new, {figures['resolved_disagreements']:,.0f} resolved",
-        ),
-        Card(
-            label="Judged pairs that disagree",
-            value=figure_words("share_disagree", figures["share_disagree"]),
-            detail=f"{figure_words('share_disagree_change', figures['share_disagree_change'])} since before",
-        ),
-    ]
-    if options.decisions:
-        detail = f"{figures['closed']:,.0f} closed, {figures['undecided']:,.0f} undecided"
-        cards.append(Card(label="Closed cases open again", value=f"{figures['reopened']:,.0f}", detail=detail))
-    blocks: list[Block] = [_conditions(results)]
+    blocks: list[Block] = [_conditions(results), Text(_in_words(findings), label="Disagreements")]
     if options.reference:
         blocks.append(Text(f"Disagreements with {options.reference} come first.", label="Reference"))
-    blocks += case_blocks(findings, names, decided=bool(options.decisions))
+    blocks += case_blocks(findings, names, decided=bool(options.decisions), limit=_CASES)
     blocks += _word_blocks(findings, names)
     return Report(
         title=f"Audit gate {verdict}: {before} → {after}",
         notice=NOTICE,
         version=__version__,
-        subtitle="What changed between two audits, and whether that may pass.",
         leads=(Lead(lead),),
-        cards=tuple(cards),
         blocks=tuple(blocks),
+        compact=True,
+    )
+
+
+def _in_words(findings: GateFindings) -> str:
+    """How many disagreements there are, how many are new, and their share of judged pairs."""
+    figures = findings.figures
+    share, change = (figure_words(name, figures[name]) for name in ("share_disagree", "share_disagree_change"))
+    return (
+        f"{figures['disagreements']:,.0f} in all: {figures['new_disagreements']:,.0f} new, "
+        f"{figures['resolved_disagreements']:,.0f} resolved since before. Of judged pairs {share} disagree ({change})."
     )
 
 
@@ -158,7 +154,7 @@ def _conditions(results: Sequence[ConditionResult]) -> Table:
     )  # fmt: skip
 
 
-def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool) -> list[Block]:
+def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool, limit: int = _LISTED) -> list[Block]:
     """The cases that are open again and the disagreements that are new, the most serious first."""
     reopened = [row for row in findings.rows if row.state == "reopened"]
     new = [row for row in findings.rows if row.case.id in findings.new]
@@ -168,23 +164,25 @@ def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool) ->
         told = ", ".join(f"{counts[state]:,} {state}" for state in ("closed", "reopened", "escalated", "open", "new"))
         blocks.append(Text(f"{told}; {counts['gone']:,} no longer disagree.", label="Cases by what was decided"))
     if reopened:
-        rows = tuple((*_named(row, names), _signed(row, names), "; ".join(row.changes)) for row in reopened[:_CASES])
+        rows = tuple(
+            (*_named(row, names), _signed(row, names), cut("; ".join(row.changes), _WORDS)) for row in reopened[:limit]
+        )
         blocks += [
             Table(
                 name="reopened", caption="Closed cases whose words changed", n=len(reopened), unit="cases",
                 columns=columns_of("question | sources | label | decided | what changed"), rows=rows,
-                note=_more(len(reopened)),
+                note=_more(len(reopened), limit),
             ),
         ]  # fmt: skip
     if new:
         rows = tuple(
-            (*_named(row, names), row.case.significance or "–", cut(row.case.about, _WORDS)) for row in new[:_CASES]
+            (*_named(row, names), row.case.significance or "–", cut(row.case.about, _WORDS)) for row in new[:limit]
         )
         blocks += [
             Table(
                 name="new", caption="Pairs of sources that did not disagree before", n=len(new), unit="cases",
                 columns=columns_of("question | sources | label | significance | they differ in"), rows=rows,
-                note=_more(len(new)),
+                note=_more(len(new), limit),
             ),
         ]  # fmt: skip
     if not reopened and not new:
@@ -223,8 +221,8 @@ def _signed(row: WorklistRow, names: SourceNames) -> str:
     return f"{decision.status_words(names.short)}, {decision.name}, {decision.date[:10]}" if decision else ""
 
 
-def _more(count: int) -> str:
-    return f"The first {_CASES} of {count:,}; all are in the folder's files." if count > _CASES else ""
+def _more(count: int, limit: int) -> str:
+    return f"The first {limit} of {count:,}; all are in the folder's files." if count > limit else ""
 
 
 def _word_blocks(findings: GateFindings, names: SourceNames) -> list[Block]:

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.answer_changes import word_changes
 from hoofbeat.audit.findings.serious_divergence import SeriousPair
 from hoofbeat.audit.findings.source_profiles import pair_rates
 from hoofbeat.reports.model import Card
@@ -27,6 +28,7 @@ from hoofbeat.reports.sections.audits.disagreements import most_serious, read_th
 from hoofbeat.reports.sections.audits.judge_trust import trust_blocks
 from hoofbeat.reports.sections.audits.source_matrix import coverage_blocks, odd_blocks, ordered_sources
 from hoofbeat.reports.sections.audits.synthesis_blocks import synthesis_blocks
+from hoofbeat.reports.sections.audits.word_change_blocks import word_change_blocks
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.links import address, linked_folders, reference_of
 from hoofbeat.web.browse.open_folders import BackgroundResult, opened_folder, prepare_in_background
@@ -173,5 +175,8 @@ def open_shift(site: Site, after: Folder, before: Folder) -> Markup | None:
 
 
 def _shift(before: Folder, after: Folder) -> Markup:
-    parts = shift_chapters([("before", before.artefact()), ("after", after.artefact())])
-    return linked_html([block for part in parts for block in part.blocks])
+    first, second = before.artefact(), after.artefact()
+    parts = shift_chapters([("before", first), ("after", second)])
+    audits = Audit(first), Audit(second)
+    words = word_change_blocks(word_changes(*audits), *audits)
+    return linked_html([*words, *(block for part in parts for block in part.blocks)])
