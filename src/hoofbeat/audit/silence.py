@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 
 from msgspec import Struct
 
@@ -24,6 +25,10 @@ _MOST = 3
 _WINDOW, _STEP = 3, 2  # sentences
 _SHOWN = 500
 _ROUTE = "route: "
+_ASKING = (
+    "may can could should would must will shall do does did is are was were have has had when how what which who whom "
+    "why where i me my you your we our us he she they them it its there any some if get go long often much many"
+)
 
 
 class NearPassage(Struct, frozen=True, kw_only=True):
@@ -37,7 +42,7 @@ class NearPassage(Struct, frozen=True, kw_only=True):
 
 def nearest_passages(question: str, passages: Sequence[Passage], most: int = _MOST) -> list[NearPassage]:
     """The parts of the passages (three sentences each) that have most of a question's words, one per passage."""
-    wanted = set(ENGLISH.terms(question))
+    wanted = set(ENGLISH.terms(question)) - _asking()
     parts = [
         (passage, text, wanted & set(ENGLISH.terms(text))) for passage in passages for text in _parts(passage.text)
     ]
@@ -53,6 +58,12 @@ def nearest_passages(question: str, passages: Sequence[Passage], most: int = _MO
             heading = passage.heading
             best[passage.id] = NearPassage(passage=passage.id, heading=heading, score=score, text=cut(text, _SHOWN))
     return sorted(best.values(), key=lambda each: -each.score)[:most]
+
+
+@cache
+def _asking() -> frozenset[str]:
+    """The words that make a sentence a question: they tell nothing of what it is about."""
+    return frozenset(ENGLISH.terms(_ASKING))
 
 
 def _parts(text: str) -> list[str]:

@@ -171,6 +171,14 @@ def _find(quote: str, heading: str | None, passages: Sequence[Passage]) -> Trace
     return TraceStep(stage=STAGE, what="quote not found", text=quote)
 
 
+def is_grounded(answer: Answer) -> bool:
+    """Whether an answer says something, cites what was shown and quotes it, and the checks object to nothing in it."""
+    if answer.absent is not False or answer.failure is not None or not answer.citations:
+        return False
+    found = {step.what for step in answer.trace if step.stage == STAGE}
+    return bool(found & {"quoted", "quote elsewhere"}) and not found & {*_OBJECTIONS, "quote not found"}
+
+
 def count_citations(answers: Iterable[Answer]) -> Counter[str]:
     """Of answers that say something: how many there are, cite a section, quote, and what is wrong with those."""
     counts: Counter[str] = Counter()

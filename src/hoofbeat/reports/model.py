@@ -183,7 +183,8 @@ class AnswerView(Struct, frozen=True, kw_only=True):
 class SideView(Struct, frozen=True, kw_only=True):
     """What one source says: its answer, the passages it cites, others that were shown, and what is to be doubted.
 
-    `id` is the source's id, for the small print below its name; `marks` are parts of the text (start, end).
+    `id` is the source's id, for the small print below its name; `marks` are parts of the text (start, end). `partly`
+    says that only parts of the source were read, found by a search.
     """
 
     name: str
@@ -194,6 +195,7 @@ class SideView(Struct, frozen=True, kw_only=True):
     others: tuple[PassageView, ...] = ()
     unshown: int = 0
     warnings: tuple[str, ...] = ()
+    partly: bool = False
 
 
 class PairView(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from hoofbeat.reports.sections.audits import shift_chapters
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, read_facts, said_by_sources
 from hoofbeat.reports.sections.audits.audit_summary import (
     cards,
+    grounded_blocks,
     group_blocks,
     notes,
     rate_blocks,
@@ -139,7 +140,7 @@ def _figures(folder: Folder, facts: AuditFacts) -> AuditFigures:
         anchor = f"#source-{numbers[source]}" if source in numbers else ""
         return f"/audits/{folder.slug}/questions/{places[question]}{anchor}"
 
-    rates = rate_blocks(facts, spans, _PREFIX) if some else []
+    rates = [*rate_blocks(facts, spans, _PREFIX), *grounded_blocks(facts, said, _PREFIX)] if some else []
     return AuditFigures(
         synthesis=linked_html(synthesis_blocks(facts.audit, _PREFIX, answer, own_notes=False)[1:]),
         summary=summary(facts, said),

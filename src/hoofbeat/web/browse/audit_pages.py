@@ -20,7 +20,7 @@ from hoofbeat.reports.item_views import failure_text, question_view
 from hoofbeat.reports.model import AnswerView, Block, PairView, SideView
 from hoofbeat.reports.page import label_key, label_matrix
 from hoofbeat.reports.pair_index import NO_LABEL, SILENT, AuditIndex, AuditPairRow, PairFilter
-from hoofbeat.reports.sections.audits.audit_facts import side_view, silent_text, state_of
+from hoofbeat.reports.sections.audits.audit_facts import miss_notes, side_view, silent_text, state_of
 from hoofbeat.reports.tables import written
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import cut
@@ -474,7 +474,7 @@ def _view(index: AuditIndex, pair: Comparison, sides: Sequence[int], answers: Se
         b=views[1],
         label=pair.label or NO_LABEL,
         tone=tone_of(order.index(pair.label), len(order)) if pair.label in order else 0,
-        facts=tuple(_facts(index, pair)),
+        facts=(*_facts(index, pair), *miss_notes(pair.label or "", index.domain, views)),
         reasoning=failure_text(pair.failure)
         if pair.failure
         else index.names.with_names(pair.reasoning, pair.a, pair.b),

@@ -24,6 +24,7 @@ from hoofbeat.reports.sections.audits.audit_summary import (
     DISAGREEING,
     SILENT,
     cards,
+    grounded_blocks,
     group_blocks,
     notes,
     rate_blocks,
@@ -132,6 +133,7 @@ def audit_chapter(
     agreement_cards, agreement = planted_blocks(audit.comparisons, known, facts.domain, prefix) if known else ((), [])
     if facts.found.pairs:
         blocks += rate_blocks(facts, spans, prefix)
+        blocks += grounded_blocks(facts, said, prefix)
         blocks += matrix_blocks(facts, order, prefix)
         blocks += strip_blocks(facts, strips, order, links, prefix)
         blocks += serious_blocks(facts, serious, anchors, prefix)

@@ -12,9 +12,9 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
-from hoofbeat.audit.silence import NEAREST, SEARCHED, TURNED_DOWN
+from hoofbeat.audit.silence import NEAREST, SEARCHED, TURNED_DOWN, was_searched
 from hoofbeat.audit.silence import STAGE as SILENCE
-from hoofbeat.audit.source_citations import count_citations
+from hoofbeat.audit.source_citations import count_citations, is_grounded
 from hoofbeat.audit.source_names import SourceName, SourceNames
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.errors import UsageError
@@ -51,7 +51,16 @@ def side_view(answer: Answer, name: SourceName) -> SideView:
         others=tuple(_view(passage, quotes, _OTHER_TEXT) for passage in others[:_OTHERS]),
         unshown=max(0, len(others) - _OTHERS) + max(0, len(cited) - _CITED),
         warnings=answer.warnings,
+        partly=was_searched(answer),
     )
+
+
+def miss_notes(label: str, domain: RelationLabels, sides: Iterable[SideView]) -> list[str]:
+    """Of a pair that is not consistent: which sources were read in parts, so that the difference may be a miss."""
+    if label not in domain.order or label in (domain.consistent, domain.absent):
+        return []
+    parts = [side.name for side in sides if side.partly]
+    return [f"may be a miss: only parts of {' and of '.join(parts)} were read, found by a search"] if parts else []
 
 
 def _silent_side(answer: Answer, name: SourceName, told: str) -> SideView:
@@ -169,13 +178,15 @@ class AuditAnswers(Struct, frozen=True, kw_only=True):
     """What the sources said, of all answers in one pass.
 
     `slim` has every answer without its texts, `sides` those that are shown in full, `texts` those that are shown in
-    short; `cited` counts answers, those that cite, and what came of checking their citations and quotes.
+    short; `cited` counts answers, those that cite, and what came of checking their citations and quotes. `grounded` are
+    answers that quote what was shown and that no check objects to.
     """
 
     slim: list[Answer]
     sides: dict[AnswerKey, SideView]
     texts: dict[AnswerKey, Answer]
     cited: dict[str, int]
+    grounded: frozenset[AnswerKey] = frozenset()
 
     @property
     def states(self) -> dict[AnswerKey, str]:
@@ -230,6 +241,7 @@ def said_by_sources(
     sides: dict[AnswerKey, SideView] = {}
     texts: dict[AnswerKey, Answer] = {}
     cited: Counter[str] = Counter()
+    grounded: set[AnswerKey] = set()
     for answer in answers:
         key = answer.question, answer.source
         bare = Answer(
@@ -242,6 +254,8 @@ def said_by_sources(
         )
         slim.append(bare)
         cited.update(count_citations([answer]))
+        if is_grounded(answer):
+            grounded.add(key)
         if key in full:
             sides[key] = side_view(answer, names[answer.source])
         if answer.question in short and (few or not answer.absent):
@@ -256,7 +270,7 @@ def said_by_sources(
                 citations=answer.citations,
                 failure=answer.failure,
             )
-    return AuditAnswers(slim=slim, sides=sides, texts=texts, cited=dict(cited))
+    return AuditAnswers(slim=slim, sides=sides, texts=texts, cited=dict(cited), grounded=frozenset(grounded))
 
 
 def question_texts(questions: Iterable[Question]) -> dict[str, str]:

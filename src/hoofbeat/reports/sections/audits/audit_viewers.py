@@ -29,7 +29,15 @@ from hoofbeat.reports.model import (
     Viewer,
 )
 from hoofbeat.reports.section import PlantedLabels
-from hoofbeat.reports.sections.audits.audit_facts import FEW, AnswerKey, AuditAnswers, AuditFacts, silent_text, state_of
+from hoofbeat.reports.sections.audits.audit_facts import (
+    FEW,
+    AnswerKey,
+    AuditAnswers,
+    AuditFacts,
+    miss_notes,
+    silent_text,
+    state_of,
+)
 from hoofbeat.reports.tables import count_of
 from hoofbeat.reports.viewers import NO_LABEL as NO_LETTER
 from hoofbeat.reports.viewers import PLAIN_ENTRIES, WIDEST, viewer_of
@@ -211,12 +219,16 @@ def _view(facts: AuditFacts, pair: Comparison, sides: Mapping[AnswerKey, SideVie
     if truth:
         told.append("as planted" if truth == pair.label else f"planted: {truth}")
     unknown = "This answer is not in the audit's table."
+    a, b = (
+        sides.get((pair.question, side)) or SideView(name=facts.names.full(side), text=unknown)
+        for side in (pair.a, pair.b)
+    )
     return PairView(
-        a=sides.get((pair.question, pair.a)) or SideView(name=facts.names.full(pair.a), text=unknown),
-        b=sides.get((pair.question, pair.b)) or SideView(name=facts.names.full(pair.b), text=unknown),
+        a=a,
+        b=b,
         label=pair.label or NO_LABEL,
         tone=tone_of(order.index(pair.label), len(order)) if pair.label in order else 0,
-        facts=tuple(told),
+        facts=(*told, *miss_notes(pair.label or "", facts.domain, (a, b))),
         reasoning=failure_text(pair.failure)
         if pair.failure
         else facts.names.with_names(pair.reasoning, pair.a, pair.b),
