@@ -171,7 +171,7 @@ def grounded_blocks(facts: AuditFacts, said: AuditAnswers, prefix: str) -> list[
         ),
         note=f"{len(said.grounded):,} of {spoken:,} answers are grounded: they cite a section that was shown, their "
         "quote is in it, and no check of words objects. Below a value its 95% interval, from resampling questions "
-        "(1,000 samples, seed 0). Where the two columns differ, answers that the passages do not carry may make part of "
+        "(1,000 samples, seed 0). Where the two columns differ, answers that the passages do not carry make part of "
         "the difference between sources.",
     )  # fmt: skip
     return [Details(table.caption, (table,))]
