@@ -130,6 +130,7 @@ def cases_command(
                 "states": count_states(rows),
                 "cases": msgspec.to_builtins(shown),
                 "opponents": msgspec.to_builtins(ranked),
+                "sources": {name.id: name.full for name in opened.names},
                 **({"file": str(output)} if output else {}),
             }
         )

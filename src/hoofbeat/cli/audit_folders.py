@@ -18,6 +18,7 @@ from hoofbeat.audit.disagreement_cases import count_states, find_reference
 from hoofbeat.audit.findings.audit_changes import AuditsComparison
 from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases
 from hoofbeat.audit.shard_merge import merge_audits
+from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.audit.synthesis.audit_export import FORMS, export_audit
 from hoofbeat.audit.synthesis.synthesis_table import synthesis_records, synthesis_tables
 from hoofbeat.audit.themes_folder import KIND as THEMES
@@ -133,7 +134,7 @@ def compare_command(
     warnings, altered = differing(first, second), altered_settings(first, second)
     found = _gate_findings(first, second, decisions, reference)
     _show_comparison(screen, compared, warnings)
-    _show_words(screen, found, decided=decisions is not None)
+    _show_words(screen, found, second.names, decided=decisions is not None)
     for name, values in altered.items():
         screen.say(f"{name}: {_plain(values[0])}, then {_plain(values[1])}")
     artefact = write_audits(
@@ -172,14 +173,14 @@ def _gate_findings(first: Audit, second: Audit, decisions: str | None, reference
     )
 
 
-def _show_words(screen: Screen, found: GateFindings, *, decided: bool) -> None:
+def _show_words(screen: Screen, found: GateFindings, names: SourceNames, *, decided: bool) -> None:
     figures, words = found.figures, found.words
     screen.say(
         f"{count_of(len(words.answers), 'answer')} changed; {count_of(len(words.same_label), 'pair')} of sources kept "
         f"the label over it (answers.tsv, same-label.tsv); {figures['new_disagreements']:,.0f} disagreements are new"
     )
     if words.texts:
-        screen.say(f"sources whose text changed: {', '.join(words.texts)}")
+        screen.say(f"sources whose text changed: {'; '.join(map(names.full, words.texts))}")
     if decided:
         counts = count_states(found.rows)
         told = ", ".join(f"{counts[state]:,} {state}" for state in ("closed", "reopened", "escalated", "open", "new"))

@@ -71,6 +71,7 @@ def write_gate(
         "resolved": findings.resolved,
         "changed_answers": findings.words.answers,
         "changed_texts": findings.words.texts,
+        "sources": {name.id: name.full for name in names},
     }
     with create(target, replace_kind=GATE) as draft:
         for name, content in report_files(report, ("html", "markdown", "csv")):
@@ -195,18 +196,21 @@ def write_changes(folder: Path, findings: GateFindings, names: SourceNames, *, d
     words = findings.words
     write_tsv(
         folder / "answers.tsv",
-        ("question", "source", "what", "before", "after", "quotes_before", "quotes_after", "labels_changed",
-         "labels_kept"),
+        ("question", "source", "source_name", "what", "before", "after", "quotes_before", "quotes_after",
+         "labels_changed", "labels_kept"),
         [
-            (each.question, each.source, ", ".join(each.what), each.before.answer, each.after.answer,
-             " … ".join(each.before.quotes), " … ".join(each.after.quotes), each.moved, each.kept)
+            (each.question, each.source, names.full(each.source), ", ".join(each.what), each.before.answer,
+             each.after.answer, " … ".join(each.before.quotes), " … ".join(each.after.quotes), each.moved, each.kept)
             for each in words.answers
         ],
     )  # fmt: skip
     write_tsv(
         folder / "same-label.tsv",
-        ("question", "a", "b", "label", "answers_changed"),
-        [(each.question, each.a, each.b, each.label, ", ".join(each.changed)) for each in words.same_label],
+        ("question", "a", "b", "a_name", "b_name", "label", "answers_changed"),
+        [
+            (each.question, each.a, each.b, names.full(each.a), names.full(each.b), each.label, ", ".join(each.changed))
+            for each in words.same_label
+        ],
     )
     new = [row for row in findings.rows if row.case.id in findings.new]
     write_worklist(folder / "cases.csv", findings.rows if decided else new, names)
