@@ -23,7 +23,7 @@ from tests.audit.findings.support import QUESTIONS, audit, audits, plain_table, 
 ORDER = FIVE_RELATIONS.order
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(audits, audits)
 def test_the_split_is_the_same_of_any_table_and_of_a_group_alone(one: dict[str, str], two: dict[str, str]) -> None:
     assume(one.keys() & two.keys())

@@ -11,7 +11,7 @@ from hoofbeat.records import Comparison
 from tests.audit.findings.support import QUESTIONS, audit, audits, plain_table, table
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(audits)
 def test_counts_are_the_same_of_any_table(questions: dict[str, str]) -> None:
     rows = audit(questions)
@@ -25,7 +25,7 @@ def test_counts_are_the_same_of_any_table(questions: dict[str, str]) -> None:
         assert counts_by(frame, QUESTIONS, "organ") == groups
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(audits)
 def test_matrices_are_those_of_the_records(questions: dict[str, str]) -> None:
     rows = audit(questions)

@@ -237,7 +237,7 @@ def test_nothing_answered_in_both() -> None:
         prevalence_intensity(audit({"a": "ddd"}) * 2, audit({"a": "ddd"}))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(audits, audits, st.randoms(use_true_random=False))
 def test_rates_are_those_of_each_audit_and_turning_round_changes_the_sign(
     one: dict[str, str], two: dict[str, str], random: object

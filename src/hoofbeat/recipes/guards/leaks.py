@@ -9,7 +9,8 @@ caller may decide. The guard calls no model and always says the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
@@ -83,7 +84,8 @@ def find_leaks(
         *_procedures(reading, signs),
         *_short_organisms(reading, synonyms),
     ]
-    return _apart(leak for leak in found if not _innocent(reading, leak, signs))
+    innocent = _innocent_spans(reading, signs) if found else []
+    return _apart(leak for leak in found if not any(a <= leak.start and leak.end <= b for a, b in innocent))
 
 
 _MIN_FULL_NAME = 5  # "CPR", "SCD": short forms, given as names, that mean a cause or an underlying disease as well
@@ -377,26 +379,26 @@ def _procedures(reading: NormalisedText, signs: LeakPatterns) -> Iterator[Leak]:
 # what is left
 
 
-def _innocent(reading: NormalisedText, leak: Leak, signs: LeakPatterns) -> bool:
-    """Whether the words stand in a phrase that speaks of something else."""
-    for phrase in lists().innocent:
-        if phrase[0] in reading.forms and not set(phrase) <= signs.own_words:
-            size = len(phrase)
-            for at in range(len(reading.forms) - size + 1):
-                if tuple(reading.forms[at : at + size]) == phrase:
-                    start, end = reading.span(at, at + size - 1)
-                    if start <= leak.start and leak.end <= end:
-                        return True
-    return False
+def _innocent_spans(reading: NormalisedText, signs: LeakPatterns) -> list[tuple[int, int]]:
+    """Where a phrase stands that speaks of something else."""
+    forms = frozenset(reading.forms)
+    return [
+        reading.span(at, at + len(phrase) - 1)
+        for phrase in lists().innocent
+        if forms.issuperset(phrase) and not signs.own_words.issuperset(phrase)
+        for at in range(len(reading.forms) - len(phrase) + 1)
+        if tuple(reading.forms[at : at + len(phrase)]) == phrase
+    ]
 
 
-def _apart(leaks: Iterator[Leak]) -> list[Leak]:
+def _apart(leaks: Iterable[Leak]) -> list[Leak]:
     """One leak a place: the longest, in the order of the text."""
     kept: list[Leak] = []
     for leak in sorted(leaks, key=lambda each: (each.start - each.end, each.start, _RANK.get(each.kind, 0), each.form)):
-        if all(leak.end <= other.start or leak.start >= other.end for other in kept):
-            kept.append(leak)
-    return sorted(kept, key=lambda each: each.start)
+        at = bisect(kept, leak.start, key=lambda each: each.start)
+        if (not at or kept[at - 1].end <= leak.start) and (at == len(kept) or leak.end <= kept[at].start):
+            kept.insert(at, leak)
+    return kept
 
 
 _RANK = {
