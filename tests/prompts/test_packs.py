@@ -187,6 +187,9 @@ def test_a_pack_words_prompts_of_an_audit_itself(tmp_path: Path) -> None:
 def test_a_pack_travels_in_an_audits_folder(tmp_path: Path) -> None:
     for pack in (load_pack("legal"), load_pack(str(written(tmp_path)))):
         assert decode_pack(encode_pack(pack), "pack.json") == pack
+    new = ("subtopics", "group_words", "expansions", "prompts", "base")
+    old = {name: value for name, value in msgspec.to_builtins(load_pack("legal")).items() if name not in new}
+    assert decode_pack(msgspec.json.encode(old), "pack.json").labels == load_pack("legal").labels  # an older audit's
     with pytest.raises(InputError, match="the domain pack is wrong"):
         decode_pack(b"{}", "pack.json")
     broken = msgspec.structs.replace(load_pack("legal"), labels=load_pack("legal").labels[:2])
