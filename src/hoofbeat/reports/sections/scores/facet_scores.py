@@ -317,8 +317,8 @@ def _aspect_heat(
             ]
         )
     caption = (
-        f"Share of the {aspect.answers} of each system by their first label; how many were {aspect.verb} stands in "
-        "brackets. Second labels are counted apart, in the table."
+        f"Share of the {aspect.answers} of each system by their first label; their number is in brackets. "
+        "The table counts second labels as well."
     )
     key = "share of wrong answers" if aspect.explains else "share of answers"
     draw = partial(heatmap, rows, labels, cells, title=aspect.title, key=key)
@@ -350,9 +350,9 @@ def _table(group: OutcomeSet, aspect: _Labelled, systems: Sequence[SystemKey], f
         unit=f"{aspect.verb} answers",
         columns=columns,
         rows=tuple(rows),
-        note=f"An answer whose {aspect.noun} failed stays in the denominator as unscored. Second labels are no part of "
-        "the first share. Sensitivity is that share had none and had all of the unscored this label, where they "
-        "exceed 1%.",
+        note=f"An answer whose {aspect.noun} failed stays in the denominator as unscored. The first share leaves "
+        "second labels out. Sensitivity: the share if none, and if all, of the unscored answers had this label; given "
+        "where they exceed 1%.",
     )
 
 
