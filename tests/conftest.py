@@ -2,12 +2,14 @@
 
 Workers that run tests side by side multiply matrices, and run the embedded model, on one thread each: more threads than
 cores wait for each other by spinning, which took a dozen times as long. It has to be said before numpy is imported;
-whoever has set it knows better.
+whoever has set it knows better. They keep compiled bytecode, as under make: without it every worker compiles all tests,
+and every process that a test starts the whole package.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +26,8 @@ settings.load_profile("shared")
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("HOOFBEAT_THREADS", "1")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 @pytest.fixture(autouse=True, scope="session")

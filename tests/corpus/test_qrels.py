@@ -29,7 +29,10 @@ def test_judgments_read_back(tmp_path: Path, layout: QrelsLayout) -> None:
 @given(
     st.dictionaries(
         st.from_regex(r"'{0,2}[=+@\-\w.]{1,6}", fullmatch=True),
-        st.dictionaries(st.from_regex(r"'{0,2}[=+@\-\w.]{1,6}", fullmatch=True), st.integers(-9, 9), min_size=1),
+        st.dictionaries(
+            st.from_regex(r"'{0,2}[=+@\-\w.]{1,6}", fullmatch=True), st.integers(-9, 9), min_size=1, max_size=4
+        ),
+        max_size=4,
     )
 )
 def test_any_names_read_back_in_every_layout(
