@@ -34,7 +34,7 @@ def test_a_silence_says_how_the_source_was_read_and_what_was_turned_down() -> No
     assert steps[0].text == "the whole source was shown: 3 passages, 123 characters"
     assert steps[1].found == ("d#1",)
     searched = silence_steps("May I bath?", PASSAGES[:1], (TraceStep(stage="hero", what="route: retrieved"),))
-    assert searched[0].text.startswith("the source was searched; shown were 1 passage")
+    assert searched[0].text.startswith("the source was searched by hero; shown were 1 passage")
     silent = Answer(question="q", model="m", condition="source", source="d", absent=True, trace=steps)
     assert len(silence_proof(silent)) == 3
     assert silence_proof(Answer(question="q", model="m", condition="source", absent=False, trace=steps)) == []

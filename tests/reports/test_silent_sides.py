@@ -31,7 +31,7 @@ def _answer(*steps: TraceStep, absent: bool = False) -> Answer:
 
 def test_a_silent_side_shows_its_proof() -> None:
     view = side_view(_answer(*silence_steps("May I bath?", SHOWN, ROUTE, "Keep dry."), absent=True), NAME)
-    assert "What was searched: the source was searched; shown were 1 passage" in view.text
+    assert "What was searched: the source was searched by hero; shown were 1 passage" in view.text
     assert "turned down: Keep dry." in view.text
     (near,) = view.others
     assert near.source.startswith("nearest, score 1.00 of 1 · Bathing")

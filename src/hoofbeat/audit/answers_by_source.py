@@ -101,8 +101,13 @@ def hero_line(line: str, *, whole_up_to: int | None, passages: int | None, words
     return str(Pipeline((*before, changed)) if before else changed)
 
 
-def evidence_by_search(search: PassageSearch, documents: Sequence[Document], whole_up_to: int) -> FindEvidence:
-    """Short sources are read whole, long ones are searched. A source that does not fit the window counts as long."""
+def evidence_by_search(
+    search: PassageSearch, documents: Sequence[Document], whole_up_to: int, line: str = ""
+) -> FindEvidence:
+    """Short sources are read whole, long ones are searched. A source that does not fit the window counts as long.
+
+    `line` names the search in the trace.
+    """
     known = {document.id: document for document in documents}
 
     def find(asked: QuestionsWithSources, room: CharacterBudget) -> Iterator[SourcePassages]:
@@ -117,7 +122,7 @@ def evidence_by_search(search: PassageSearch, documents: Sequence[Document], who
             for source, questions in wanted.items():
                 document = known[source]
                 whole = len(document.text) <= limit and source not in room.tight
-                for shown in _shown(questions, document, search, whole=whole):
+                for shown in _shown(questions, document, search, line, whole=whole):
                     found[shown.question.id, source] = shown
             for question, sources in block:
                 yield from (found.pop((question.id, source)) for source in sources)
@@ -126,7 +131,7 @@ def evidence_by_search(search: PassageSearch, documents: Sequence[Document], who
 
 
 def _shown(
-    questions: Sequence[Question], document: Document, search: PassageSearch, *, whole: bool
+    questions: Sequence[Question], document: Document, search: PassageSearch, line: str, *, whole: bool
 ) -> Iterator[SourcePassages]:
     if whole:
         passages = tuple(sections(document))
@@ -141,12 +146,12 @@ def _shown(
             source=document.id,
             route="retrieved",
             passages=tuple(found),
-            trace=_route("retrieved"),
+            trace=_route("retrieved", line),
         )
 
 
-def _route(route: str) -> tuple[TraceStep, ...]:
-    return (TraceStep(stage="line", what=f"route: {route}", text=""),)
+def _route(route: str, line: str = "") -> tuple[TraceStep, ...]:
+    return (TraceStep(stage="line", what=f"route: {route}", text=line),)
 
 
 def through_line(retriever: Retriever, documents: Sequence[Document], passages: int, whole_up_to: int) -> FindEvidence:
@@ -158,7 +163,7 @@ def through_line(retriever: Retriever, documents: Sequence[Document], passages: 
         failures.update({(each.question, source): each.failure for each in found if each.failure is not None})
         return [each.parts for each in found]
 
-    find = evidence_by_search(search, documents, whole_up_to)
+    find = evidence_by_search(search, documents, whole_up_to, str(retriever.tree))
 
     def with_failures(asked: QuestionsWithSources, room: CharacterBudget) -> Iterator[SourcePassages]:
         for shown in find(asked, room):

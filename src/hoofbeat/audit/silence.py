@@ -25,6 +25,7 @@ _MOST = 3
 _WINDOW, _STEP = 3, 2  # sentences
 _SHOWN = 500
 _ROUTE = "route: "
+_WHOLE = ("whole", "fallback")
 _ASKING = (
     "may can could should would must will shall do does did is are was were have has had when how what which who whom "
     "why where i me my you your we our us he she they them it its there any some if get go long often much many"
@@ -79,11 +80,14 @@ def silence_steps(
     question: str, passages: Sequence[Passage], trace: Sequence[TraceStep], turned_down: str = ""
 ) -> tuple[TraceStep, ...]:
     """What a silent answer is kept with: what was searched, the nearest passages, an answer that was turned down."""
-    route = next((step.what.removeprefix(_ROUTE) for step in trace if step.what.startswith(_ROUTE)), "")
+    first = next((step for step in trace if step.what.startswith(_ROUTE)), TraceStep(stage="", what=_ROUTE))
+    name = first.text if first.stage == "line" else first.stage
     size = sum(len(passage.text) for passage in passages)
     shown = f"{len(passages):,} passage{'s' * (len(passages) != 1)}, {size:,} characters"
-    whole = route in ("whole", "fallback")
-    how = f"the whole source was shown: {shown}" if whole else f"the source was searched; shown were {shown}"
+    if first.what.removeprefix(_ROUTE) in _WHOLE:
+        how = f"the whole source was shown: {shown}"
+    else:
+        how = f"the source was searched{' by ' * bool(name)}{name}; shown were {shown}"
     steps = [TraceStep(stage=STAGE, what=SEARCHED, text=how)]
     for each in nearest_passages(question, passages):
         text = f"{each.score:.2f} · {each.heading}: {each.text}"
@@ -102,4 +106,4 @@ def silence_proof(answer: Answer) -> list[str]:
 def was_searched(answer: Answer) -> bool:
     """Whether only parts of the source were shown, found by a search: then what is missing may be a miss."""
     route = next((step.what.removeprefix(_ROUTE) for step in answer.trace if step.what.startswith(_ROUTE)), "")
-    return bool(answer.evidence) and route not in ("whole", "fallback", "")
+    return bool(answer.evidence) and route not in (*_WHOLE, "")

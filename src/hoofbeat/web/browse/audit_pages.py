@@ -20,7 +20,7 @@ from hoofbeat.reports.item_views import failure_text, question_view
 from hoofbeat.reports.model import AnswerView, Block, PairView, SideView
 from hoofbeat.reports.page import label_key, label_matrix
 from hoofbeat.reports.pair_index import NO_LABEL, SILENT, AuditIndex, AuditPairRow, PairFilter
-from hoofbeat.reports.sections.audits.audit_facts import miss_notes, side_view, silent_text, state_of
+from hoofbeat.reports.sections.audits.audit_facts import miss_notes, side_view, state_of
 from hoofbeat.reports.tables import written
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import cut
@@ -444,6 +444,7 @@ def _answers(index: AuditIndex, question: int, sources: Sequence[int]) -> tuple[
         if answer is None:
             continue
         state = state_of(answer)
+        side = side_view(answer, index.names[answer.source])
         cited = f"Cites: {'; '.join(answer.citations)}" if answer.citations and state == "answered" else ""
         views.append(
             AnswerView(
@@ -451,11 +452,11 @@ def _answers(index: AuditIndex, question: int, sources: Sequence[int]) -> tuple[
                 system=index.names.full(index.sources[source].id),
                 verdict="unscored" if state == "failed" else "plain",
                 verdict_text=_STATES[state],
-                text=silent_text(answer) or answer.text,
+                text=answer.text if state == "answered" else side.text,
                 folded=True,
                 reading=cited,
                 warnings=answer.warnings,
-                passages=side_view(answer, index.names[answer.source]).cited,
+                passages=side.others if answer.absent else side.cited,
             )
         )
     return tuple(views)
