@@ -222,6 +222,13 @@ def test_r2med_over_sets_by_every_class_of_retriever(server: FaultServer) -> Non
     assert {"models", "prompts"}.isdisjoint(differences("lines"))  # these lines ask no model
 
 
+def test_lines_of_all_sets_go_into_a_batch_folder_together() -> None:
+    sets = [r2med_set("Biology", 0), r2med_set("IIYi-Clinical", 2)]
+    with pytest.raises(BatchPending) as stopped:
+        run("r2med", sets, model="batch:posted#mine", retrievers=["bm25", "hyde > bm25", "reason > bm25"])
+    assert (stopped.value.files, stopped.value.written) == (("requests-001.jsonl",), 2 * 2 * 2)  # sets, queries, lines
+
+
 def test_transplantqa_is_the_audit(server: FaultServer, sources: Path) -> None:
     needs_weights("minilm")
     asked = sources / "asked"

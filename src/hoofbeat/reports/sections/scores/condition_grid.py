@@ -34,7 +34,7 @@ from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, t
 _BARS = 24
 _PAIRED = "Paired by question: bootstrap of 1,000 samples (seed 0); p by {tests}; Holm's correction over the table."
 _SCORE = (
-    f"Tango's score interval stands where fewer than {FEW} questions tell two systems apart, or all that do speak for "
+    f"Tango's score interval is used where fewer than {FEW} questions tell two systems apart, or all that do speak for "
     "one of them: resampling would show too little spread, or none."
 )
 _CLUSTERS = (
