@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from hoofbeat import teaching
 from hoofbeat.audit.answer_facts import facts_conflict, facts_of, shared_words
-from hoofbeat.audit.economy_check import check_agreement, check_sample
-from hoofbeat.audit.economy_plan import EconomyPlan, EconomySettings, Encode, economy_compare, plan_economy
+from hoofbeat.audit.economy.economy_check import check_agreement, check_sample
+from hoofbeat.audit.economy.economy_plan import EconomyPlan, EconomySettings, Encode, economy_compare, plan_economy
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.models import load_encoder
 from hoofbeat.prompts import load_pack

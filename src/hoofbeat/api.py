@@ -1223,7 +1223,7 @@ def _audited(
     """Write the folder of an audit that is planned."""
     from hoofbeat import audit
     from hoofbeat.audit.audit_plan import uncompared_note
-    from hoofbeat.audit.judge_trial import trial_of, untried_note
+    from hoofbeat.audit.validation.judge_trial import trial_of, untried_note
 
     tried = trial_of(trial, models.compares, plan.pack) if trial is not None else None
     _warn([uncompared_note(plan), "" if tried else untried_note(models.compares, plan.pack, pack, output)])

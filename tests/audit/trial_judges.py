@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from hoofbeat.audit.judge_trial import trial_pairs
+from hoofbeat.audit.validation.judge_trial import trial_pairs
 from hoofbeat.audit.pair_judge import fenced_text
 from hoofbeat.audit.sample_records import TrialPair
 from hoofbeat.prompts import load_pack

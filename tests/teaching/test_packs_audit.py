@@ -17,8 +17,8 @@ from aiohttp import web
 from hoofbeat import teaching
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers_by_source import absence_request, evidence_by_search, source_request
-from hoofbeat.audit.economy_audit import Economy
-from hoofbeat.audit.economy_plan import EconomySettings
+from hoofbeat.audit.economy.economy_audit import Economy
+from hoofbeat.audit.economy.economy_plan import EconomySettings
 from hoofbeat.audit.findings.pair_arrays import each_matrix, label_counts
 from hoofbeat.audit.findings.relations import RelationLabels, coverage
 from hoofbeat.audit.pair_judge import comparison_request

@@ -21,7 +21,7 @@ from hoofbeat.audit.answers_by_source import (
     through_line,
 )
 from hoofbeat.audit.answers_file import SourceAnswer, parse_answer_fields, read_source_answers
-from hoofbeat.audit.economy_audit import Economy
+from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.judge_votes import Judges, judges_of
 from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.corpus import Corpus

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, EconomyProbe
 from hoofbeat.audit.audit_plan import Shard, read_shard
-from hoofbeat.audit.economy_check import draw_pairs
+from hoofbeat.audit.economy.economy_check import draw_pairs
 from hoofbeat.audit.pair_table import PartWriter, TableEnums, each_question
 from hoofbeat.audit.source_audit import title_of
 from hoofbeat.errors import InputError, UsageError

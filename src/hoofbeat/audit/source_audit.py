@@ -22,7 +22,7 @@ from hoofbeat.audit.answers_by_source import WINDOW, answer_from_sources
 from hoofbeat.audit.answers_file import decide_absence
 from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, OrderProbe
 from hoofbeat.audit.audit_plan import AuditPlan
-from hoofbeat.audit.economy_audit import Economy, check_economy, compare_block
+from hoofbeat.audit.economy.economy_audit import Economy, check_economy, compare_block
 from hoofbeat.audit.judge_votes import Judges, judge_roles
 from hoofbeat.audit.pair_judge import PairJudge, judge_pairs, judge_texts
 from hoofbeat.audit.pair_plan import Claim, PairPlan, PairVerdict, pair_frame, plan_pairs

@@ -14,10 +14,10 @@ from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.audit_estimate import estimate_audit
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
-from hoofbeat.audit.economy_check import calls_saved
+from hoofbeat.audit.economy.economy_check import calls_saved
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.table_agreement import flip_rates
-from hoofbeat.audit.judge_trial import trial_of, untried_note
+from hoofbeat.audit.validation.judge_trial import trial_of, untried_note
 from hoofbeat.audit.judge_votes import PanelAgreement, panel_agreement
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, Under, VerbWithOthers, calling_options, command_words, output_option

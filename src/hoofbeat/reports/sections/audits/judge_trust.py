@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import polars
 
-from hoofbeat.audit.economy_check import SPREAD, EconomyCheck, calls_saved
+from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, calls_saved
 from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
 from hoofbeat.audit.findings.table_agreement import SIDES, FlipRate, Trial, flip_rates
 from hoofbeat.audit.judge_votes import PanelAgreement, panel_agreement

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoofbeat.audit.economy_check import EconomyCheck, check_agreement, check_sample
+from hoofbeat.audit.economy.economy_check import EconomyCheck, check_agreement, check_sample
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Comparison, Failure
 

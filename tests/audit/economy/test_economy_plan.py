@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hoofbeat import teaching
 from hoofbeat.audit.answer_facts import facts_conflict, facts_of
-from hoofbeat.audit.economy_plan import (
+from hoofbeat.audit.economy.economy_plan import (
     EconomyPlan,
     EconomySettings,
     SourcePair,

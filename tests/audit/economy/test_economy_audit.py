@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers_file import SourceAnswer
 from hoofbeat.audit.audit_plan import read_shard
-from hoofbeat.audit.economy_audit import Economy
-from hoofbeat.audit.economy_plan import EconomySettings
+from hoofbeat.audit.economy.economy_audit import Economy
+from hoofbeat.audit.economy.economy_plan import EconomySettings
 from hoofbeat.audit.pair_judge import PairJudge
 from hoofbeat.audit.pair_plan import Claim
 from hoofbeat.audit.pair_table import TableEnums, read_comparisons

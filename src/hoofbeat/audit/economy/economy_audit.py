@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hoofbeat.audit.audit_folder import EconomyProbe
-from hoofbeat.audit.economy_check import SPREAD, EconomyCheck, check_agreement, check_sample
-from hoofbeat.audit.economy_plan import EconomyPlan, EconomySettings, Encode, economy_compare, plan_economy
+from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, check_agreement, check_sample
+from hoofbeat.audit.economy.economy_plan import EconomyPlan, EconomySettings, Encode, economy_compare, plan_economy
 from hoofbeat.audit.pair_judge import PairJudge, judge_texts
 from hoofbeat.audit.pair_plan import Claim, PairPlan, PairVerdict, asked_order, spoken_texts
 from hoofbeat.audit.pair_table import TableEnums, comparison_frame, each_row, scan_table

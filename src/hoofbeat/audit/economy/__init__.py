@@ -1,0 +1,1 @@
+"""Economy: labels of pairs spread over groups of answers that make the same claims, and how far that holds."""
