@@ -11,7 +11,8 @@ import pytest
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers_file import SourceAnswer
 from hoofbeat.audit.audit_estimate import estimate_audit
-from hoofbeat.audit.judge_votes import majority_verdict, panel_agreement
+from hoofbeat.audit.findings.panel_agreement import panel_agreement
+from hoofbeat.audit.judge_votes import majority_verdict
 from hoofbeat.audit.pair_plan import PairVerdict
 from hoofbeat.audit.pair_table import read_comparisons
 from hoofbeat.prompts import load_pack
@@ -22,6 +23,7 @@ from tests.models.support import a_model, ledger_in
 
 PACK = load_pack("transplant")
 JUDGES = ("x", "y", "z")
+LABELS = [label.name for label in PACK.labels]
 
 
 @pytest.fixture
@@ -115,7 +117,7 @@ def test_an_audit_with_three_judges(tmp_path: Path, ledger: Ledger) -> None:
     }
     assert len(judged) == len(three.calls("classification"))
     assert before.calls > again.calls == 0
-    panel = panel_agreement(audit)
+    panel = panel_agreement(audit.frame(), audit.judges, LABELS)
     assert panel is not None
     assert (panel.pairs, panel.unanimous, panel.no_majority, panel.incomplete) == (len(judged), 0, 0, 0)
     assert [two.agree for two in panel.every_two.pairs].count(len(judged)) == 1
@@ -126,7 +128,7 @@ def test_one_judge_is_no_panel_and_old_tables_have_no_votes(tmp_path: Path, ledg
     with ScriptedServer(answer("Divergent")) as server:
         model = a_model(server.spec(), ledger)
         audit = Audit(audit_sources(small_plan(), model, model, tmp_path / "audit", inputs=[]))
-    assert panel_agreement(audit) is None
+    assert panel_agreement(audit.frame(), audit.judges, LABELS) is None
     assert {each.votes for each in audit.comparisons} == {()}
     old = tmp_path / "old.parquet"
     audit.frame().collect().drop("votes").write_parquet(old)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from hoofbeat.audit.validation.judge_trial import trial_pairs
 from hoofbeat.audit.pair_judge import fenced_text
 from hoofbeat.audit.sample_records import TrialPair
+from hoofbeat.audit.validation.judge_trial import trial_pairs
 from hoofbeat.prompts import load_pack
 from tests.answering.support import asked_for, wire_text
 from tests.models.fault_server import FaultServer

@@ -47,13 +47,13 @@ _BOUNDS = {
     "judge": 74,
     "leakage": 80,
     "corpus": 68,
-    "ask": 90,
+    "ask": 93,  # names, lines and silence of sources; votes of judges
     "compare": 125,
     "build": 117,
     "audit": 132,  # names of sources, votes of judges, the estimate by the ledger
     "run": 165,
     "retrieve": 104,
-    "report": 192,  # five more sections
+    "report": 194,  # five more sections; the agreement of judges
 }
 
 

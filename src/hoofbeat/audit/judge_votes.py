@@ -11,12 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import Struct
-
-from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.pair_plan import PairVerdict
-from hoofbeat.findings.agreement import Annotators, agreement_with_intervals
-from hoofbeat.findings.intervals import Interval, share_interval
 from hoofbeat.models import Model
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Failure
@@ -85,52 +80,3 @@ def _level(agreeing: Sequence[PairVerdict], levels: Sequence[str]) -> str | None
     """The significance that most of them give; among equals the higher one, for caution."""
     given = Counter(each.significance for each in agreeing if each.significance)
     return max(given, key=lambda level: (given[level], levels.index(level)), default=None)
-
-
-class PanelAgreement(Struct, frozen=True, kw_only=True):
-    """How far the judges of an audit agree on the `pairs` that were put to them.
-
-    `unanimous` of them have the same label from every judge; `by_side` have a majority only for whether the answers
-    diverge, `no_majority` not even that and therefore no label; `incomplete` lack a vote. `every_two` compares every
-    two judges, and all of them by Krippendorff's α.
-    """
-
-    judges: tuple[str, ...]
-    pairs: int
-    unanimous: int
-    unanimous_interval: Interval
-    by_side: int
-    no_majority: int
-    incomplete: int
-    every_two: Annotators
-
-
-def panel_agreement(audit: Audit, *, seed: int = 0) -> PanelAgreement | None:
-    """The agreement of an audit's judges; None where there is one judge, or where none was asked."""
-    judges = audit.judges
-    if len(judges) < 2:
-        return None
-    columns = ["question", "a", "b", "votes", "basis", "failure", "label"]
-    rows = audit.frame(columns).collect()
-    asked = [row for row in rows.iter_rows() if row[3] is not None and row[4] == "judged"]
-    if not asked:
-        return None
-    items = ["\t".join(row[:3]) for row in asked]
-    clusters = {item: row[0] for item, row in zip(items, asked, strict=True)}
-    ratings = {
-        judge: {item: row[3][place] for item, row in zip(items, asked, strict=True) if row[3][place]}
-        for place, judge in enumerate(judges)
-    }
-    same = [len(set(row[3])) == 1 for row in asked]
-    return PanelAgreement(
-        judges=tuple(judges),
-        pairs=len(asked),
-        unanimous=sum(same),
-        unanimous_interval=share_interval(same, [row[0] for row in asked]),
-        by_side=sum(row[6] is not None and 2 * row[3].count(row[6]) <= len(row[3]) for row in asked),
-        no_majority=sum(row[5] == "no-majority" for row in asked),
-        incomplete=sum(NO_VOTE in row[3] for row in asked),
-        every_two=agreement_with_intervals(
-            ratings, [label.name for label in audit.pack.labels], clusters=clusters, seed=seed
-        ),
-    )

@@ -18,7 +18,6 @@ from hoofbeat.audit.judge_votes import Judges, judges_of, majority_verdict
 from hoofbeat.audit.pair_plan import PairPlan, PairVerdict, claims_by_question, pair_frame, plan_pairs
 from hoofbeat.audit.pair_table import TableEnums, each_row
 from hoofbeat.errors import BatchPending
-from hoofbeat.judging.votes import majority_name
 from hoofbeat.models import ChatRequest, Message, Model
 from hoofbeat.models.reply_text import UnreadableOutput, read_object, repair_request
 from hoofbeat.progress import SILENT, Progress, Within
@@ -92,6 +91,8 @@ class PairJudge:
     @property
     def name(self) -> str:
         """The judge of a pair: the one there is, or `majority of N`."""
+        from hoofbeat.judging.votes import majority_name  # noqa: PLC0415 - `ask` compares without loading aspects
+
         return majority_name([model.spec for model in self.models])
 
     def request(self, question: Question, a: str, b: str) -> ChatRequest:

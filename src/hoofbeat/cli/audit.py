@@ -15,10 +15,10 @@ from hoofbeat.audit.audit_estimate import estimate_audit
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
 from hoofbeat.audit.economy.economy_check import calls_saved
+from hoofbeat.audit.findings.panel_agreement import PanelAgreement, panel_agreement
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.table_agreement import flip_rates
 from hoofbeat.audit.validation.judge_trial import trial_of, untried_note
-from hoofbeat.audit.judge_votes import PanelAgreement, panel_agreement
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, Under, VerbWithOthers, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
@@ -255,7 +255,7 @@ def print_audit_outcome(screen: Screen, audit: Audit) -> None:
     doubts = ", ".join(f"{cited[name]:,} {name}" for name in _DOUBTS if cited.get(name))
     if doubts:
         screen.say(f"citations of {count_of(cited.get('answers', 0), 'answer')} that are doubtful: {doubts}")
-    if panel := panel_agreement(audit):
+    if panel := panel_agreement(audit.frame(), audit.judges, [label.name for label in audit.pack.labels]):
         screen.say(panel_words(panel))
     if metrics.get("label_only"):
         screen.say(f"{count_of(metrics['label_only'], 'judgment')} could be read for the label only")

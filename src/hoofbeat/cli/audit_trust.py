@@ -16,7 +16,13 @@ from hoofbeat.audit.findings.table_agreement import SIDES, Trial
 from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION
 from hoofbeat.audit.validation.judge_trial import KIND as TRIAL
-from hoofbeat.audit.validation.judge_trial import estimate_trial, hard_trial_pairs, put_to_judge, trial_pairs, write_trial
+from hoofbeat.audit.validation.judge_trial import (
+    estimate_trial,
+    hard_trial_pairs,
+    put_to_judge,
+    trial_pairs,
+    write_trial,
+)
 from hoofbeat.audit.validation.label_only import ablate_judge, ablation_sample, estimate_both
 from hoofbeat.audit.validation.packets import KIND as PACKETS
 from hoofbeat.audit.validation.packets import Packets, write_packets

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.table_agreement import CARE, SAME_CARE, Trial, trial_figures
-from hoofbeat.audit.validation.judge_trial import estimate_trial, hard_trial_pairs, put_to_judge, trial_pairs
 from hoofbeat.audit.pair_judge import comparison_request, fenced_text
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.audit.sample_records import TrialPair
+from hoofbeat.audit.validation.judge_trial import estimate_trial, hard_trial_pairs, put_to_judge, trial_pairs
 from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models.requests import request_key
 from hoofbeat.prompts import load_pack

@@ -9,9 +9,9 @@ import msgspec
 import polars
 
 from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, calls_saved
+from hoofbeat.audit.findings.panel_agreement import PanelAgreement, panel_agreement
 from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
 from hoofbeat.audit.findings.table_agreement import SIDES, FlipRate, Trial, flip_rates
-from hoofbeat.audit.judge_votes import PanelAgreement, panel_agreement
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.records import Comparison
@@ -158,7 +158,7 @@ def trust_blocks(facts: AuditFacts, said: AuditAnswers, prefix: str, *, planted:
     blocks: list[Block] = [Heading("How far to trust it", f"{prefix}-trust", 3), _bases(facts, prefix)]
     if facts.found.judged:
         blocks += _trial(facts, prefix, planted=planted)
-    if panel := panel_agreement(facts.audit):
+    if panel := panel_agreement(facts.frame, facts.audit.judges, facts.domain.order):
         blocks += _panel(panel, prefix)
     if facts.label_only:
         blocks.append(_label_only(facts))
