@@ -183,7 +183,7 @@ def _source(a: Asked) -> dict[str, Any]:
     if share < 2:
         return dict.fromkeys(("quote", "answer", "statement", "strength", "passage"), "none")
     said = sentence[:290]
-    return {"quote": said, "answer": said, "statement": said[:140], "strength": "none given", "passage": name}
+    return {"quote": said, "answer": said, "statement": said[:110], "strength": "none given", "passage": name}
 
 
 def _statements(a: Asked) -> dict[str, Any]:

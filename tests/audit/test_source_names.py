@@ -55,7 +55,6 @@ def test_a_date_of_the_metadata_is_trusted_and_one_of_the_text_is_flagged() -> N
     assert (inside.date, inside.dated_by) == ("", "")
     names = SourceNames([given, found, inside])
     assert [names[each].year for each in "abc"] == ["2013", "2016?", ""]
-    assert names["a"].when == (2013, 8)
     assert names["a"].older_than(names["b"])
     assert not names["b"].older_than(names["a"])
     assert not names["c"].older_than(names["b"]), "a source without a date is neither older nor newer"

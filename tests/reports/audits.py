@@ -22,7 +22,7 @@ from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_ar
 from hoofbeat.store.tables import write_jsonl, write_parquet
 from tests.reports.examples import ANSWERER, JUDGE
 
-__all__ = ["made_audit", "teaching_audit", "write_audit"]
+__all__ = ["made_audit", "teaching_audit", "wide_audit", "write_audit"]
 
 ORGANS = ("kidney", "liver", "heart", "lung")
 SILENT = "NOT ADDRESSED: this handbook does not answer the question."
@@ -232,3 +232,35 @@ def _made(
 def hash_of(name: str) -> int:
     """A number for a name, the same in every process."""
     return sum(map(ord, name))
+
+
+def wide_audit(target: Path) -> Artefact:
+    """Ten questions of one topic and eight institutions: one differs on every second question, some are silent."""
+    names = [f"s{number}" for number in range(1, 9)]
+    line = "Start treatment at 140/90 mmHg in adults under 80 years and aim for less"
+    asked = [
+        Question(id=f"q{number}", text=f"At which blood pressure should drug treatment be started in group {number}?",
+                 facets={"topic": "Blood pressure"})
+        for number in range(10)
+    ]  # fmt: skip
+    sources = [
+        AuditSource(id=name, title="Guideline on the management of raised blood pressure in adults",
+                    facets={"institution": f"Invented Institution {name[1:]} for Health and Care",
+                            "date": f"20{10 + place} Mar"})
+        for place, name in enumerate(names)
+    ]  # fmt: skip
+    answers = [
+        Answer(question=each.id, model=ANSWERER, condition="source", source=name, text=line, statement=line,
+               strength="Strong recommendation, low-quality evidence", absent=(row + column) % 7 == 6)
+        for row, each in enumerate(asked)
+        for column, name in enumerate(names)
+    ]  # fmt: skip
+    silent = {(each.question, each.source) for each in answers if each.absent}
+    made = []
+    for row, each in enumerate(asked):
+        for a, b in combinations(names, 2):
+            odd = row % 2 and (a == names[row % 8]) != (b == names[row % 8])
+            label = "Absent" if {(each.id, a), (each.id, b)} & silent else "Divergent" if odd else "Consistent"
+            basis = "absent" if label == "Absent" else "judged"
+            made.append(Comparison(question=each.id, a=a, b=b, label=label, basis=basis, judge=JUDGE))
+    return write_audit(target, asked, sources, answers, made)

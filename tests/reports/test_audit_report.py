@@ -29,7 +29,7 @@ from hoofbeat.reports.sections.audits.source_matrix import pairs_link, usual_lab
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_parquet
-from tests.reports.audits import made_audit, teaching_audit
+from tests.reports.audits import made_audit, teaching_audit, write_audit
 from tests.reports.examples import HOSTILE, JUDGE
 
 DIVERGING = ("Divergent", "Contradictory")
@@ -359,6 +359,26 @@ def test_themes_stand_with_their_audit_or_alone(audit: Artefact, tmp_path: Path)
     assert dict(viewers(report)["audit-1-pairs"].facets)["theme"] == ("all <of> it",)
     alone = assemble([themes], title="t")
     assert tables(alone)["themes-1-themes"].n == len(pairs)
+
+
+def test_pairs_within_an_institution_are_counted_beside_those_between_two(tmp_path: Path) -> None:
+    made = made_audit(tmp_path / "a", 6, 8)
+    audit = Audit(made)
+    assert "audit-1-institutions" not in tables(assemble([made], title="t"))
+    owners = {source.id: f"Institution {number // 2}" for number, source in enumerate(audit.sources)}
+    sources = [
+        msgspec.structs.replace(each, facets={**each.facets, "institution": owners[each.id]}) for each in audit.sources
+    ]
+    owned = write_audit(tmp_path / "b", audit.questions, sources, audit.answers, audit.comparisons)
+    within, between = tables(assemble([owned], title="t"))["audit-1-institutions"].rows
+    mine = [pair for pair in audit.comparisons if owners[pair.a] == owners[pair.b]]
+    assert within[:4] == (
+        "one institution",
+        len(mine),
+        sum(bool(pair.label) and pair.label != "Absent" for pair in mine),
+        sum(pair.label in DIVERGING for pair in mine),
+    )
+    assert between[1] == len(audit.comparisons) - len(mine)
 
 
 def test_a_link_carries_any_name() -> None:

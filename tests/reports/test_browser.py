@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+import pypdfium2
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -23,7 +24,7 @@ from hoofbeat.reports.report_build import build_report
 from hoofbeat.reports.sections.audits import audit_chapter
 from hoofbeat.store import Artefact
 from tests.reports.answer_runs import chosen, questions, run_of
-from tests.reports.audits import made_audit, teaching_audit
+from tests.reports.audits import made_audit, teaching_audit, wide_audit
 from tests.reports.examples import HOSTILE
 from tests.reports.test_page import page_of
 from tests.web.support import browsing, needs_browser
@@ -358,3 +359,26 @@ def test_it_prints(browser: Browser, report: Artefact, tmp_path: Path) -> None:
     opened.page.pdf(path=str(tmp_path / "report.pdf"), format="A4")
     assert (tmp_path / "report.pdf").stat().st_size > 50_000
     opened.context.close()
+
+
+def test_ten_questions_and_eight_institutions_fit_one_printed_page(browser: Browser, tmp_path: Path) -> None:
+    made = build_report([wide_audit(tmp_path / "audit").path], tmp_path / "report", title="Pressure")
+    page = browser.new_page()
+    page.goto((made.path / "report.html").as_uri())
+    pdf = pypdfium2.PdfDocument(page.pdf(prefer_css_page_size=True))
+    texts = [pdf[place].get_textpage().get_text_range() for place in range(len(pdf))]
+    (place,) = [number for number, text in enumerate(texts) if "Who says what: Blood pressure" in text]
+    width, height = pdf[place].get_size()
+    assert (round(width), round(height)) == (842, 595)
+    for words in (
+        "group 0?",
+        "group 9?",
+        "Institution 1",
+        "Institution 8",
+        "DIFFERS",
+        "silent",
+        "Not for clinical use",
+    ):
+        assert words in texts[place]
+    assert "Passages behind this table" in texts[place + 1]
+    page.close()

@@ -22,11 +22,6 @@ _VERSIONS = ("version", "edition")
 _REMARK = re.compile(r"\s*\((?:invented|fictional|fictitious)\)\s*\Z", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_YEAR_MONTH = re.compile(
-    rf"(?<!\d)(?P<year>(?:19|20)\d\d)(?:\s*-(?P<number>0[1-9]|1[0-2])(?!\d)|\s+(?P<name>{'|'.join(_MONTHS)})[a-z]*)?"
-    rf"|\b(?P<before>{'|'.join(_MONTHS)})[a-z]*\.?,?\s+(?P<after>(?:19|20)\d\d)(?!\d)",
-    re.IGNORECASE,
-)
 _WHEN = rf"(?:(?:\d{{1,2}}\s+)?(?:{'|'.join(_MONTHS)})[a-z]*\.?\s+(?:\d{{1,2}},?\s+)?)?(?:19|20)\d\d"
 _STATED = re.compile(
     rf"\b(?:last\s+)?(?P<word>revised|updated|reviewed|published|issued|released|approved|effective)"
@@ -111,20 +106,10 @@ class SourceName(Struct, frozen=True, kw_only=True):
         years = _YEAR.findall(self.date)
         return f"{max(years)}{'?' * self.doubtful_date}" if years else ""
 
-    @property
-    def when(self) -> tuple[int, int]:
-        """Year and month of the latest date, (0, 0) where it is not known; without a month, 0 stands for it."""
-        found = [(0, 0)]
-        for match in _YEAR_MONTH.finditer(self.date):
-            name = (match["name"] or match["before"] or "")[:3].lower()
-            month = int(match["number"]) if match["number"] else _MONTHS.index(name) + 1 if name else 0
-            found.append((int(match["year"] or match["after"]), month))
-        return max(found)
-
     def older_than(self, other: SourceName) -> bool:
-        """Whether this source is surely older; within a year, only where both months are known."""
-        (year, month), (late, later) = self.when, other.when
-        return 0 < year < late or (0 < year == late and 0 < month < later)
+        """Whether this source is from an earlier year; one without a date is neither older nor newer."""
+        mine, its = (max(_YEAR.findall(each.date), default="") for each in (self, other))
+        return "" < mine < its
 
 
 class SourceNames:

@@ -73,7 +73,7 @@ def test_the_outlier_and_the_older_statement_are_marked() -> None:
     row = _row(dict.fromkeys(("ab", "ac", "ad"), "Divergent"))
     first, *others = (cell.shown[0] for cell in row.cells)
     assert first.outlier
-    assert first.older_than == "Cairn, 2016"
+    assert first.older_than == "2016 Cairn"
     assert not any(each.outlier or each.older_than for each in others)
     assert dict(first.labels) == {"Brook": "Divergent", "Cairn": "Divergent", "Dune": "Divergent"}
 

@@ -8,7 +8,7 @@ cell shows each of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import polars
@@ -23,7 +23,7 @@ from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_value
 from hoofbeat.records import Answer, Question
-from hoofbeat.text import some_of
+from hoofbeat.text import cut, some_of
 
 AGREES, ADDS, DIFFERS, OPPOSES, ALONE, UNKNOWN = "agrees", "adds", "differs", "opposes", "alone", "unknown"
 """How a statement relates to the others: they agree, it agrees and adds something, it differs, it says the opposite,
@@ -35,9 +35,9 @@ ANSWERS, SILENT, FAILED, UNASKED = "answers", "silent", "failed", "not asked"
 ROWS, COLUMNS = 10, 8
 """How many questions and institutions fit one printed page."""
 
-_TOPICS = ("topic", "topics", "group")
+_TOPIC_FACETS = ("topic", "topics", "group")
 _EXACT = 14
-_NAMED = 3
+_NAMED, _NAME = 3, 36
 Labels = Mapping[tuple[str, str], str]
 
 
@@ -118,14 +118,14 @@ def synthesis_tables(audit: Audit, most: int | None = None) -> tuple[list[Synthe
     chosen = _chosen(audit, most)
     answers = statements_of(audit, chosen)
     labels = _labels(audit, chosen)
-    domain = _domain(audit)
+    domain, topics = _domain(audit), _topics(audit.questions)
     by_topic: dict[str, list[SynthesisRow]] = {}
     for question in audit.questions:
         if question.id in chosen:
             row = synthesis_row(
                 question, answers.get(question.id, []), labels.get(question.id, {}), domain, audit.names
             )
-            by_topic.setdefault(_topic(question, len(audit.questions)), []).append(row)
+            by_topic.setdefault(topics[question.id], []).append(row)
     tables = [part for topic, rows in by_topic.items() for part in _parts(topic, rows)]
     return tables, len(audit.questions) - len(chosen)
 
@@ -137,11 +137,13 @@ def _domain(audit: Audit) -> RelationLabels:
         return FIVE_RELATIONS
 
 
-def _topic(question: Question, count: int) -> str:
-    """The topic of a question; a few questions are one page, whatever their topics."""
-    if count <= ROWS:
-        return ""
-    return next(filter(None, (facet_value(question.facets, name) for name in _TOPICS)), "")
+def _topics(questions: Sequence[Question]) -> dict[str, str]:
+    """The topic of each question; a few questions are one page, whatever their topics."""
+    found = {
+        question.id: next(filter(None, (facet_value(question.facets, name) for name in _TOPIC_FACETS)), "")
+        for question in questions
+    }
+    return found if len(questions) > ROWS or len(set(found.values())) == 1 else dict.fromkeys(found, "")
 
 
 def _chosen(audit: Audit, most: int | None) -> set[str]:
@@ -216,7 +218,7 @@ def synthesis_row(
     both = {**labels, **{(b, a): label for (a, b), label in labels.items()}}
     speaking = sorted(each.source for each in statements if each.state == ANSWERS)
     apart = {pair for pair, label in both.items() if label in domain.diverging}
-    groups = positions_of(speaking, apart)
+    groups = positions_of(speaking, apart, names.institution)
     place = {source: number for number, group in enumerate(groups, start=1) for source in group}
     majority = len(groups) == 1 or (len(groups) > 1 and len(groups[0]) > len(groups[1]))
 
@@ -227,13 +229,13 @@ def synthesis_row(
         mine = {other: both[source, other] for other in speaking if other != source and (source, other) in both}
         outside = not majority or place[source] > 1
         newer = [other for other in mine if (source, other) in apart and names[source].older_than(names[other])]
-        newest = max(newer, key=lambda other: (names[other].when, other), default="")
+        newest = max(newer, key=lambda other: (names[other].year, other), default="")
         return replace(
             each,
             mark=_mark(mine, outside=outside and len(groups) > 1, alone=len(speaking) == 1, domain=domain),
             position=place[source],
             outlier=majority and len(groups) > 1 and len(groups[place[source] - 1]) == 1 and place[source] > 1,
-            older_than=f"{names.short(newest)}, {names[newest].year}" if newest else "",
+            older_than=f"{names[newest].year} {names.short(newest)}" if newest else "",
             labels=tuple((names.short(other), label) for other, label in sorted(mine.items())),
         )
 
@@ -266,14 +268,19 @@ def _mark(mine: Mapping[str, str], *, outside: bool, alone: bool, domain: Relati
     return UNKNOWN if not alike else AGREES if alike == {domain.consistent} else ADDS
 
 
-def positions_of(sources: Sequence[str], apart: Collection[tuple[str, str]]) -> list[tuple[str, ...]]:
-    """Sources in groups of which no two diverge: the largest possible one, then the largest of the rest, and so on."""
+def positions_of(
+    sources: Sequence[str], apart: Collection[tuple[str, str]], name: Callable[[str], str] = str
+) -> list[tuple[str, ...]]:
+    """Sources in groups of which no two diverge: the largest possible one, then the largest of the rest, and so on.
+
+    Groups of one size are in the order of their first name, which is that of the table's columns.
+    """
     left, groups = list(sources), []
     while left:
         group = _largest(left, apart)
         groups.append(group)
         left = [source for source in left if source not in group]
-    return sorted(groups, key=lambda group: (-len(group), group))
+    return sorted(groups, key=lambda group: (-len(group), min(map(name, group)), group))
 
 
 def _largest(sources: Sequence[str], apart: Collection[tuple[str, str]]) -> tuple[str, ...]:
@@ -298,7 +305,7 @@ def _verdict(
     """Who agrees and who differs, and how many are silent, in a few words."""
     silent = len({names.institution(each.source) for each in statements if each.state == SILENT})
     quiet = f"; {silent} silent" if silent else ""
-    spoken = [sorted({names.institution(source) for source in group}) for group in groups]
+    spoken = [sorted({cut(names.institution(source), _NAME) for source in group}) for group in groups]
     if not spoken:
         return "All are silent" if silent else "Nobody was asked"
     if len(groups) == 1:

@@ -19,6 +19,7 @@ from hoofbeat.reports.sections.audits.audit_summary import (
     cards,
     grounded_blocks,
     group_blocks,
+    institution_blocks,
     notes,
     rate_blocks,
     rate_spans,
@@ -151,7 +152,9 @@ def _figures(folder: Folder, facts: AuditFacts) -> AuditFigures:
         if len(order) > 1
         else Markup(""),
         serious=tuple(most_serious(facts)),
-        groups=linked_html(group_blocks(facts, _PREFIX)) if some else Markup(""),
+        groups=linked_html([*institution_blocks(facts, _PREFIX), *group_blocks(facts, _PREFIX)])
+        if some
+        else Markup(""),
         odd=linked_html(odd_blocks(facts, odd, _PREFIX), of_source) if some else Markup(""),
         coverage=linked_html(coverage_blocks(facts, said.slim, _PREFIX), of_source),
         trust=linked_html(trust_blocks(facts, said, _PREFIX)) if some else Markup(""),

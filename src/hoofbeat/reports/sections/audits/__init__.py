@@ -26,6 +26,7 @@ from hoofbeat.reports.sections.audits.audit_summary import (
     cards,
     grounded_blocks,
     group_blocks,
+    institution_blocks,
     notes,
     rate_blocks,
     rate_spans,
@@ -138,6 +139,7 @@ def audit_chapter(
         blocks += strip_blocks(facts, strips, order, links, prefix)
         blocks += serious_blocks(facts, serious, anchors, prefix)
         blocks += odd_blocks(facts, odd, prefix)
+        blocks += institution_blocks(facts, prefix)
         blocks += group_blocks(facts, prefix)
         blocks += ranking_blocks(facts, prefix)
         blocks += theme_blocks(facts, themes, anchors, prefix)

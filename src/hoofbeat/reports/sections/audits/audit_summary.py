@@ -259,6 +259,36 @@ def _groups(facts: AuditFacts, groups: Mapping[str, Relations], facet: str, pref
     )
 
 
+def institution_blocks(facts: AuditFacts, prefix: str) -> list[Block]:
+    """Pairs of documents of one institution beside pairs of two; nothing where each institution has one document."""
+    pairs = facts.pairs
+    owners = [facts.names.institution(source) for source in pairs.sources]
+    codes = np.array([owners.index(owner) for owner in owners], np.int64)
+    same = codes[pairs.a] == codes[pairs.b]
+    if not same.any():
+        return []
+
+    def row(name: str, chosen: NDArray[np.bool_]) -> tuple[Cell, ...]:
+        masks = chosen & pairs.diverging, chosen & pairs.judged
+        columns = np.stack([pairs.by_question(mask) for mask in masks], axis=1).astype(np.float64)
+        diverging, judged = (int(mask.sum()) for mask in masks)
+        span = _span(columns, resampled_sums(columns, seed=0))
+        share = diverging / judged if judged else None
+        cell: Cell = share if share is None or span is None else (share, *span)
+        return name, int(chosen.sum()), judged, diverging, cell
+
+    table = Table(
+        name=f"{prefix}-institutions",
+        caption="Within and between institutions",
+        n=len(same),
+        unit="pairs",
+        columns=columns_of("documents of | pairs:count | judged:count | diverging:count | R_div:share"),
+        rows=(row("one institution", same), row("two institutions", ~same)),
+        note="With 95% intervals from resampling questions (1,000 samples, seed 0).",
+    )
+    return [Heading("Within and between institutions", f"{prefix}-institutions", 3), table]
+
+
 SILENT = "Pairs with a silent source (R_abs)"
 DISAGREEING = "Pairs that disagree where both speak (R_div)"
 CONTESTED = "Questions with any disagreement"

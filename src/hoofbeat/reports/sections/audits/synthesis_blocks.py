@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.answer_lines import NONE_GIVEN
@@ -57,10 +58,18 @@ _WORDS = {
     ALONE: "only one speaks",
     UNKNOWN: "could not be compared",
 }
-_QUOTE, _NAME = 240, 44
+_QUOTE, _NAME, _STRENGTH = 240, 60, 38
+_FEW = 5
 _POINTS = (10.0, 9.0, 8.2, 7.4, 6.7, 6.1, 5.5)
-_WIDTH, _HEIGHT = 279.0, 160.0
+_WIDTH, _HEIGHT = 279.0, 174.0
 """Room for the table on a landscape page of A4, in millimetres: its width, and its height below title and key."""
+
+_ASKED, _LETTER, _LEADING, _SMALL, _PADDING, _MM = 0.16, 0.5, 1.2, 0.86, 1.5, 0.3528
+"""The question's share of the width; a letter's width and a line's height by the size of type; small print by the text;
+a row's padding; a point."""
+
+_RAGGED = 2.0
+"""Letters that a line leaves empty at its end, where the next word does not fit."""
 
 Href = Callable[[str, str], str]
 """Where the answer of a source to a question is shown."""
@@ -84,8 +93,9 @@ def synthesis_blocks(audit: Audit, prefix: str, href: Href, *, own_notes: bool =
         Text(_told(tables, left, f"synthesis/{prefix}.csv" if own_notes else "")),
     ]
     numbers = _Numbers()
-    for place, table in enumerate(tables, start=1):
-        blocks.append(_view(table, f"{prefix}-synthesis-{place}", audit.names, href, numbers, own_notes=own_notes))
+    pages = [page for table in tables for page in _pages(table, audit.names)]
+    for place, page in enumerate(pages, start=1):
+        blocks.append(_view(page, f"{prefix}-synthesis-{place}", audit.names, href, numbers, own_notes=own_notes))
     return blocks
 
 
@@ -100,7 +110,10 @@ def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
     made = sum(
         each.first_sentence for table in tables for row in table.rows for cell in row.cells for each in cell.statements
     )
-    told = ["Questions down, institutions across. A statement leads to the passage that it rests on."]
+    told = [
+        "Questions down, institutions across. A statement leads to the passage that it rests on; "
+        "older than 2016 says that a document of 2016 differs from it."
+    ]
     if any(table.part for table in tables):
         told.append(f"A page has at most {ROWS} questions and {COLUMNS} institutions; longer tables go on on the next.")
     if made:
@@ -112,6 +125,19 @@ def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
         where = f"in {file}" if file else "in the list of questions"
         told.append(f"{count_of(left, 'question')} with less disagreement are only {where}.")
     return " ".join(told)
+
+
+def _pages(table: SynthesisTable, names: SourceNames) -> Iterator[SynthesisTable]:
+    """The table, or where its texts are too long for one page, as few parts as fit, of about as many questions each."""
+    for pages in range(1, len(table.rows) + 1):
+        count = -(-len(table.rows) // pages)
+        parts = [replace(table, rows=table.rows[first : first + count]) for first in range(0, len(table.rows), count)]
+        views = [_view(each, "", names, lambda *_: "", _Numbers(), own_notes=True) for each in parts]
+        if all(view.size < len(_POINTS) for view in views):
+            break
+    for place, part in enumerate(parts, start=1):
+        told = [table.part, f"page {place} of {len(parts)}" if len(parts) > 1 else ""]
+        yield replace(part, part=", ".join(filter(None, told)))
 
 
 class _Numbers(Struct):
@@ -137,12 +163,12 @@ def _view(
                 number=number,
                 who=each.name,
                 quote=cut(each.quotes[0], _QUOTE) if each.quotes else "",
-                where="; ".join(each.cited),
+                where="; ".join(filter(None, (*each.cited, _graded(each)))),
                 link=where,
             )
         )
         link = f"#{id}-n{number}" if own_notes else where
-        return _statement(each, number, link, split=split, dated=dated)
+        return _statement(each, number, link, split=split, dated=dated, narrow=len(table.institutions) > _FEW)
 
     rows = tuple(
         SynthesisRowView(
@@ -160,6 +186,7 @@ def _view(
     )
     title = table.topic or "all questions"
     columns = tuple((cut(name, _NAME), _documents(name, names)) for name in table.institutions)
+    step = _step(rows, columns)
     return SynthesisView(
         id=id,
         title=title,
@@ -168,7 +195,7 @@ def _view(
         rows=rows,
         notes=tuple(notes) if own_notes else (),
         key=tuple(_key(rows)),
-        size=_size(rows, columns),
+        size=len(_POINTS) if step is None else step,
         table=_plain(id, title, table, columns, rows),
     )
 
@@ -179,14 +206,16 @@ def _split(row: SynthesisRow) -> bool:
     return row.contested and all(each.mark in (DIFFERS, OPPOSES, UNKNOWN) for each in said)
 
 
-def _statement(each: SourceStatement, number: int, link: str, *, split: bool, dated: bool) -> StatementView:
+def _statement(
+    each: SourceStatement, number: int, link: str, *, split: bool, dated: bool, narrow: bool = False
+) -> StatementView:
     tag = ""
     if each.mark in (DIFFERS, OPPOSES):
         alone = "opposite" if each.mark == OPPOSES else "differs"
         tag = f"position {chr(ord('A') + (each.position - 1) % 26)}" if split else alone
-    graded = "not graded" if each.strength == NONE_GIVEN else each.strength
-    flags = [f"older than {each.older_than}"] if each.older_than else []
-    flags += ["see the warning at the answer"] if each.warnings else []
+    graded = cut(_graded(each), _STRENGTH) if narrow else _graded(each)
+    flags = [f"older than {each.older_than.partition(' ')[0]}"] if each.older_than else []
+    flags += ["see its warning"] if each.warnings else []
     return StatementView(
         line=each.line,
         tone=each.mark or UNKNOWN,
@@ -197,6 +226,11 @@ def _statement(each: SourceStatement, number: int, link: str, *, split: bool, da
         note=number,
         link=link,
     )
+
+
+def _graded(each: SourceStatement) -> str:
+    """The strength of the recommendation, in the source's words."""
+    return "not graded" if each.strength == NONE_GIVEN else each.strength
 
 
 def _documents(institution: str, names: SourceNames) -> str:
@@ -217,33 +251,35 @@ def _key(rows: Sequence[SynthesisRowView]) -> Iterator[tuple[str, str, str]]:
         yield "silent", "–", "silent: the document says nothing on it"
 
 
-def _size(rows: Sequence[SynthesisRowView], columns: Sequence[tuple[str, str]]) -> int:
-    """The largest step of type at which the table should fit the page; the smallest where none does."""
-    width = _WIDTH / (len(columns) + 1) - 2.5
+def _step(rows: Sequence[SynthesisRowView], columns: Sequence[tuple[str, str]]) -> int | None:
+    """The largest step of type at which the table fits the page, by counting lines; None where none does."""
+    asked, width = _ASKED * _WIDTH - 2.4, (1 - _ASKED) * _WIDTH / len(columns) - 3.4
     for step, points in enumerate(_POINTS):
-        letter, line = 0.5 * points * 0.3528, 1.22 * points * 0.3528
-        per_line = max(1.0, width / letter)
-        heights = [
-            line * max(_lines(row, per_line), *(_cell_lines(statements, per_line) for _, statements in row.cells)) + 2.6
-            for row in rows
-        ]
-        head = line * max(sum(math.ceil(len(part) / per_line) for part in column) for column in columns) + 2.6
-        if sum(heights) + head <= _HEIGHT:
+        letter, line = _LETTER * points * _MM, _LEADING * points * _MM
+        heights = [line * max(_lines(column[:1], column[1:], width / letter) for column in columns)]
+        for row in rows:
+            question = _lines([row.text], [row.verdict], asked / letter)
+            cells = [
+                sum(
+                    _lines(
+                        [f"{each.sign} {each.tag}   {each.line}000"],
+                        [" · ".join(each.facts), *each.flags],
+                        width / letter,
+                    )
+                    for each in statements
+                )
+                for _, statements in row.cells
+            ]
+            heights.append(line * max(question, *cells))
+        if sum(heights) + _PADDING * len(heights) <= _HEIGHT:
             return step
-    return len(_POINTS) - 1
+    return None
 
 
-def _lines(row: SynthesisRowView, per_line: float) -> int:
-    return math.ceil(len(row.text) / per_line) + math.ceil(len(row.verdict) / per_line)
-
-
-def _cell_lines(statements: Sequence[StatementView], per_line: float) -> int:
-    return sum(
-        math.ceil((len(each.line) + len(each.tag) + 6) / per_line)
-        + math.ceil(len(" · ".join(each.facts)) * 0.9 / per_line)
-        + sum(math.ceil(len(flag) / per_line) for flag in each.flags)
-        for each in statements
-    )
+def _lines(texts: Sequence[str], small: Sequence[str], letters: float) -> float:
+    """How many lines texts take, and others below them in smaller type; words do not fill lines to the end."""
+    full = sum(math.ceil(len(text) / (letters - _RAGGED)) for text in texts if text)
+    return full + _SMALL * sum(math.ceil(len(text) / (letters / _SMALL - _RAGGED)) for text in small if text)
 
 
 def _plain(
