@@ -64,7 +64,7 @@ _TERM = re.compile(
 _EXAMPLE = 'write it like "new_disagreements > 0" or "share_disagree > 20% and undecided > 0"'
 
 
-class Term(Struct, frozen=True):
+class GateComparison(Struct, frozen=True):
     """One comparison of a condition."""
 
     name: str
@@ -77,11 +77,11 @@ class Term(Struct, frozen=True):
         return None if value is None else _OPERATORS[self.sign](value, self.number)
 
 
-class Condition(Struct, frozen=True, kw_only=True):
+class GateCondition(Struct, frozen=True, kw_only=True):
     """A condition that fails the gate: all its terms hold."""
 
     text: str
-    terms: tuple[Term, ...]
+    terms: tuple[GateComparison, ...]
 
 
 class ConditionResult(Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class GateFindings(Struct, frozen=True, kw_only=True):
     words: WordChanges
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str) -> GateCondition:
     """Read a condition; what is wrong with it is said."""
     terms = []
     for part in re.split(r"\band\b", text):
@@ -115,11 +115,11 @@ def parse_condition(text: str) -> Condition:
             known = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(FIGURES)}"
             raise UsageError(f"there is no figure {match['name']!r} in the condition {text!r}", fix=known)
         number = float(match["number"]) / (100 if match["percent"] else 1)
-        terms.append(Term(match["name"], match["sign"], number))
-    return Condition(text=" ".join(text.split()), terms=tuple(terms))
+        terms.append(GateComparison(match["name"], match["sign"], number))
+    return GateCondition(text=" ".join(text.split()), terms=tuple(terms))
 
 
-def check_conditions(conditions: Sequence[Condition], *, decisions: bool, reference: bool) -> None:
+def check_conditions(conditions: Sequence[GateCondition], *, decisions: bool, reference: bool) -> None:
     """Refuse a condition whose figure needs an option that is not given."""
     given = {_DECISIONS: decisions, _REFERENCE: reference, "": True}
     for condition in conditions:
@@ -129,7 +129,7 @@ def check_conditions(conditions: Sequence[Condition], *, decisions: bool, refere
                 raise UsageError(f"{term.name} in {condition.text!r} needs {option}", fix=f"add {option}")
 
 
-def judge_condition(condition: Condition, figures: Mapping[str, float | None]) -> ConditionResult:
+def judge_condition(condition: GateCondition, figures: Mapping[str, float | None]) -> ConditionResult:
     """Whether the gate fails by a condition."""
     mine = {term.name: figures[term.name] for term in condition.terms}
     held = [term.holds(figures) for term in condition.terms]

@@ -21,10 +21,10 @@ from rapidfuzz import fuzz
 from hoofbeat.benchmarks.statement_marks import (
     PREFIXES,
     Bound,
-    Clause,
     Direction,
-    Quantity,
     Sentence,
+    StatedClause,
+    StatedQuantity,
     sentences,
     turning_words,
 )
@@ -60,7 +60,7 @@ class Objection(NamedTuple):
 
 
 class _Place(NamedTuple):
-    clause: Clause
+    clause: StatedClause
     sentence: Sentence
 
 
@@ -129,7 +129,7 @@ def _cut(text: str) -> str:
 # Numbers
 
 
-def _number(quantity: Quantity, here: _Place, places: Sequence[_Place]) -> tuple[str, str]:
+def _number(quantity: StatedQuantity, here: _Place, places: Sequence[_Place]) -> tuple[str, str]:
     """What is wrong with a number: nothing, a kind, or `excused` where denial and comparator turn together."""
     stated = [(each, other) for each in places for other in each.clause.quantities]
     same = [(each, other) for each, other in stated if _same_value(quantity, other)]
@@ -173,7 +173,7 @@ def _says_how_often(places: Sequence[_Place]) -> bool:
     return any(not each.counts and each.unit for place in places for each in place.clause.quantities)
 
 
-def _same_value(one: Quantity, two: Quantity) -> bool:
+def _same_value(one: StatedQuantity, two: StatedQuantity) -> bool:
     """Whether two numbers with their units are the same; a unit that one of them leaves out may be the other's."""
     if one.unit and two.unit:
         return isclose(one.value, two.value) and one.unit == two.unit and one.per == two.per
@@ -196,7 +196,7 @@ def _compatible(one: Bound, two: Bound | None) -> bool:
 # Denials and directions
 
 
-def _nearest(clause: Clause, places: Sequence[_Place]) -> list[_Place]:
+def _nearest(clause: StatedClause, places: Sequence[_Place]) -> list[_Place]:
     """The clauses of the passage that have most of this clause's words, then of the words around, then no others."""
     if not clause.own:
         return []
@@ -213,13 +213,13 @@ def _nearest(clause: Clause, places: Sequence[_Place]) -> list[_Place]:
     return [each for score, each in known if score >= best - _CLOSE]
 
 
-def _common(clause: Clause, other: Clause) -> float:
+def _common(clause: StatedClause, other: StatedClause) -> float:
     """How many of a clause's words another has; those of its subject and of what qualifies it count less."""
     inherited = _weight(clause.own & (other.terms - other.own))
     return _weight(clause.own & other.own) + (_AROUND if other.own else 1) * inherited
 
 
-def _same_matter(clause: Clause, nearest: Sequence[_Place]) -> bool:
+def _same_matter(clause: StatedClause, nearest: Sequence[_Place]) -> bool:
     """Whether clauses share enough to say that one denies what the other says."""
     return all(
         _common(clause, each.clause) >= _COVERS * _weight(clause.own)
@@ -230,11 +230,11 @@ def _same_matter(clause: Clause, nearest: Sequence[_Place]) -> bool:
     )
 
 
-def _parity(clause: Clause) -> int:
+def _parity(clause: StatedClause) -> int:
     return clause.denials % 2
 
 
-def _same_polarity(one: Clause, two: Clause) -> bool:
+def _same_polarity(one: StatedClause, two: StatedClause) -> bool:
     """Whether both deny or neither does. "Not unless" is "only if", and "only for some" is "not for all"."""
     if _parity(one) == _parity(two) or {one.opener, two.opener} & {"unless", "except"}:
         return True
@@ -244,7 +244,7 @@ def _same_polarity(one: Clause, two: Clause) -> bool:
     return affirms.only and not denies.only and not denies.conditional
 
 
-def _turned_direction(clause: Clause, nearest: Sequence[_Place], places: Sequence[_Place]) -> Direction | None:
+def _turned_direction(clause: StatedClause, nearest: Sequence[_Place], places: Sequence[_Place]) -> Direction | None:
     """A direction of the clause whose opposite the nearest clauses of the passage have in its place."""
     there = [each for place in nearest for each in place.clause.directions]
     whole = [each for place in nearest for other in place.sentence.clauses for each in other.directions]
@@ -286,7 +286,7 @@ def _fits(one: Direction, two: Direction) -> bool:
     return _exchanged(one, two) == (one.side != two.side)
 
 
-def _another_line(each: Direction, near: Sequence[Direction], clause: Clause, places: Sequence[_Place]) -> bool:
+def _another_line(each: Direction, near: Sequence[Direction], clause: StatedClause, places: Sequence[_Place]) -> bool:
     """Whether the passage calls something else the first line, and names this elsewhere."""
     elsewhere = frozenset[str]().union(*(place.clause.own for place in places))
     return bool(each.left) and all(
@@ -346,7 +346,7 @@ def _differing(ours: Sequence[Sentence], theirs: Sequence[Sentence], *, whole: b
     return "direction" if any((pair, 1 - side) in gone for pair, side in sides[0] - sides[1]) else ""
 
 
-def _differing_numbers(numbers: Sequence[Quantity], others: Sequence[Quantity]) -> str:
+def _differing_numbers(numbers: Sequence[StatedQuantity], others: Sequence[StatedQuantity]) -> str:
     """What is wrong with the first number that the other text does not have in the same way, each counted once."""
     left = list(others)
     for mine in numbers:

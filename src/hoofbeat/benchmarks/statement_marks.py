@@ -34,7 +34,7 @@ class Bound(NamedTuple):
     strict: Strict
 
 
-class Quantity(NamedTuple):
+class StatedQuantity(NamedTuple):
     """A number in its smallest unit and as written, the other parts of its unit ("/kg"), and its comparator."""
 
     value: float
@@ -58,7 +58,7 @@ class Direction(NamedTuple):
     right: frozenset[str]
 
 
-class Clause(Struct, frozen=True, kw_only=True):
+class StatedClause(Struct, frozen=True, kw_only=True):
     """A stretch of a sentence that one denial turns: a main clause, or one that qualifies it ("who ...", "if ...").
 
     `own` are the words that it has itself, `terms` also those of the clauses that qualify it, or of its subject.
@@ -74,7 +74,7 @@ class Clause(Struct, frozen=True, kw_only=True):
     opener: str
     exception: frozenset[str]
     conditional: bool
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[StatedQuantity, ...]
     directions: tuple[Direction, ...]
 
 
@@ -82,7 +82,7 @@ class Sentence(Struct, frozen=True, kw_only=True):
     """A sentence as it is written, and its clauses."""
 
     text: str
-    clauses: tuple[Clause, ...]
+    clauses: tuple[StatedClause, ...]
 
 
 class _Comparator(Struct, frozen=True):
@@ -256,7 +256,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 class _Number(NamedTuple):
     start: int
     end: int
-    quantity: Quantity
+    quantity: StatedQuantity
 
 
 @cache
@@ -317,7 +317,9 @@ def _numbers(text: str) -> Iterator[_Number]:
             bound = shared
         shared = bound
         name, factor = _counted_in(unit, text[max(0, start - 12) : start])
-        quantity = Quantity(value * factor, value, name, per, bound, text[first:end].strip(), digits or bool(unit))
+        quantity = StatedQuantity(
+            value * factor, value, name, per, bound, text[first:end].strip(), digits or bool(unit)
+        )
         yield _Number(first, end, quantity)
 
 
@@ -358,22 +360,22 @@ def _bound(text: str, start: int, end: int) -> tuple[Bound | None, int, int]:
     return None, start, end
 
 
-def _how_often(text: str) -> Iterator[Quantity]:
+def _how_often(text: str) -> Iterator[StatedQuantity]:
     """ "Daily", "a day" and "/day": one of the unit."""
     known = _words()
     for match in re.finditer(r"[a-z]+", text):
         if match[0] in known.often:
             name, factor = known.units[known.often[match[0]]]
-            yield Quantity(factor, 1.0, name, (), None, match[0], False)
+            yield StatedQuantity(factor, 1.0, name, (), None, match[0], False)
     for match in _OFTEN.finditer(text):
         name, factor = known.units[match[1]]
-        yield Quantity(factor, 1.0, name, (), None, match[0], False)
+        yield StatedQuantity(factor, 1.0, name, (), None, match[0], False)
 
 
 # Clauses
 
 
-def _clauses(text: str) -> list[Clause]:
+def _clauses(text: str) -> list[StatedClause]:
     text = _REFERENCE.sub(" ", text)
     masked = _without_false_denials(text)
     except_for = _EXCEPTION.search(masked)
@@ -384,7 +386,7 @@ def _clauses(text: str) -> list[Clause]:
     for number in numbers:  # "no more than 4 g" denies nothing, "older than 65" is no direction
         head = masked[number.start : number.end]
         masked = masked[: number.start] + re.sub(r"[a-z]", "_", head) + masked[number.end :]
-    found: list[Clause] = []
+    found: list[StatedClause] = []
     known = _words().clauses
     main, plain_before = 0, ""
     for place, (is_main, places) in enumerate(stretches):
@@ -405,7 +407,7 @@ def _clauses(text: str) -> list[Clause]:
         main = place if is_main else main
         plain_before = words if is_main else plain_before
         found.append(
-            Clause(
+            StatedClause(
                 main=is_main,
                 own=own,
                 terms=terms,
