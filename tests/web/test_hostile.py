@@ -17,7 +17,7 @@ from tests.web.whole import Whole, poisoned, whole_site
 pytestmark = needs_browser
 
 _MOST_PAGES = 70
-_NO_PAGE = re.compile(r"/(files|images)/|\.(csv|jsonl)$")
+_NO_PAGE = re.compile(r"/(files|images)/|\.(csv|jsonl?)$")
 _FOREIGN = """() => {
   const own = new Set([...document.scripts].filter(s => s.src && new URL(s.src).origin === location.origin));
   const bad = [...document.scripts].filter(s => !own.has(s) && s.type !== "application/json").map(s => s.outerHTML);
@@ -93,7 +93,13 @@ def test_browsing_runs_nothing_of_what_it_shows(attacked: Whole, browser: Browse
     with tab(browser) as page:
         join(page, attacked.address, attacked.admin)
         seen = crawl(page, attacked.address, "/")
-    assert {path.split("/")[1].partition("?")[0] for path in seen} >= {"corpora", "benchmarks", "runs", "audits"}
+    assert {path.split("/")[1].partition("?")[0] for path in seen} >= {
+        "corpora",
+        "benchmarks",
+        "runs",
+        "audits",
+        "worklist",
+    }
     assert any("/pairs/" in path for path in seen)
 
 
