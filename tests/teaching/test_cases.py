@@ -151,7 +151,7 @@ def test_gold_row(case: str) -> None:
     assert question["answer"]
     assert question["evidence"]
     for quote in question["evidence"]:
-        assert any(quote in text(p) for p in body.iter("p")), quote
+        assert any(quote.replace("²", "2") in text(p) for p in body.iter("p")), quote  # exponents are marked up there
 
 
 def test_traps_once_each() -> None:
