@@ -263,6 +263,11 @@ def audit_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.path.resolve() / "report.html"
 
 
+def called(source: str) -> str:
+    """What people call a handbook of the teaching audit."""
+    return f"{source.removeprefix('hb-').replace('-', ' ').title()} handbook (invented)"
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pairs_are_filtered_by_severity_and_source(browser: Browser, audit_page: Path, width: int) -> None:
     known = Counter((item.significance, item.a, item.b) for item in teaching.relations() if item.significance)
@@ -274,8 +279,8 @@ def test_pairs_are_filtered_by_severity_and_source(browser: Browser, audit_page:
     high = sum(count for (level, _, _), count in known.items() if level == "high")
     expect(told).to_have_text(f"{high} of 320 shown")
     one, other = next((a, b) for (level, a, b), count in sorted(known.items()) if level == "high" and count > 1)
-    viewer.locator("select[data-name=source]").select_option(one)
-    viewer.locator("select[data-name='and source']").select_option(other)
+    viewer.locator("select[data-name=source]").select_option(called(one))
+    viewer.locator("select[data-name='and source']").select_option(called(other))
     expect(told).to_have_text(f"{known['high', one, other]} of 320 shown")
     viewer.locator("[data-clear]").click()
     expect(told).to_have_text("320 of 320 shown")
@@ -297,7 +302,9 @@ def test_a_cell_of_a_grid_opens_both_answers_and_passages(
     opened = Opened(browser, audit_page, width=width, scheme=scheme)
     entry = opened.page.locator("#audit-1-viewer .entry").filter(has_text="tq-04").first
     entry.locator("summary").first.click()
-    cell = entry.locator(".grid .cell[title='hb-alder-kidney and hb-brook-liver: Contradictory']")
+    cell = entry.locator(
+        ".grid .cell[title='Alder Kidney handbook (invented) and Brook Liver handbook (invented): Contradictory']"
+    )
     cell.click()
     panel = entry.locator(".panel")
     panel.locator(".pair").wait_for()
@@ -310,7 +317,9 @@ def test_a_cell_of_a_grid_opens_both_answers_and_passages(
     assert cell.evaluate("(node) => node === document.activeElement")
     opened.page.keyboard.press("ArrowRight")
     opened.page.keyboard.press("Enter")
-    expect(panel.locator(".names")).to_contain_text("hb-alder-kidney and hb-cairn-kidney")
+    expect(panel.locator(".names")).to_contain_text(
+        "Alder Kidney handbook (invented) and Cairn Kidney handbook (invented)"
+    )
     assert entry.locator(".grid .cell[tabindex='0']").count() == 1
     assert not opened.overflows()
     assert opened.said == []

@@ -133,7 +133,7 @@ def compare_command(
     compared, changed = compare_folders(first, second, facets=chosen, seed=seed, progress=screen)
     warnings, altered = differing(first, second), altered_settings(first, second)
     found = _gate_findings(first, second, decisions, reference)
-    _show_comparison(screen, compared, warnings)
+    _show_comparison(screen, compared, second.names, warnings)
     _show_words(screen, found, second.names, decided=decisions is not None)
     for name, values in altered.items():
         screen.say(f"{name}: {_plain(values[0])}, then {_plain(values[1])}")
@@ -194,7 +194,7 @@ def _plain(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _show_comparison(screen: Screen, compared: AuditsComparison, warnings: Sequence[str]) -> None:
+def _show_comparison(screen: Screen, compared: AuditsComparison, names: SourceNames, warnings: Sequence[str]) -> None:
     split = compared.split
     screen.title(
         f"{compared.questions} questions and {compared.sources} sources in both; {split.pairs_in_both:,} pairs judged "
@@ -212,7 +212,7 @@ def _show_comparison(screen: Screen, compared: AuditsComparison, warnings: Seque
                 *(Column(name, "share") for name in ("before", "after")),
                 *(Column(name, "count") for name in ("gained", "lost")),
             ),
-            [(row.source, *row.coverage, row.gained, row.lost) for row in moved[:_MOVED]],
+            [(names.short(row.source), *row.coverage, row.gained, row.lost) for row in moved[:_MOVED]],
         )
     if len(moved) > _MOVED:
         screen.say(f"and {len(moved) - _MOVED} sources more, in coverage.tsv")

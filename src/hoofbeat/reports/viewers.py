@@ -273,7 +273,7 @@ def _pair(view: PairView) -> Iterator[Node]:
 
 
 def _side(view: SideView) -> Element:
-    small: list[Node] = [" ", element("small.id", view.id)] if view.id not in ("", view.name) else []
+    small: list[Node] = [" ", element("span.fact", view.id)] if view.id not in ("", view.name) else []
     text = element("p.prose", *_marked(view.text, view.marks), dir="auto") if view.marks else _prose(view.text)
     parts: list[Node] = [element("p.side", view.name, *small), text]
     parts += [element("p.warning", warning, dir="auto") for warning in view.warnings]

@@ -13,6 +13,7 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import GateFindings
 from hoofbeat.audit.findings.audit_changes import AuditsComparison, CoverageChange
 from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
+from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import interval_bar, interval_dots, number_matrix
 from hoofbeat.reports.comparison.gate_page import case_blocks, write_changes
@@ -88,7 +89,9 @@ def write_audits(
             Heading("Disagreements as cases", "cases"),
             *case_blocks(findings, audits[1].names, decided=decided),
         ]
-        for name, content in report_files(_page(compared, names, warnings, words), ("html", "markdown")):
+        for name, content in report_files(
+            _page(compared, names, audits[1].names, warnings, words), ("html", "markdown")
+        ):
             write_bytes(draft.path / name, content)
         draft.finish(
             Manifest(
@@ -170,7 +173,11 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 
 
 def _page(
-    compared: AuditsComparison, names: tuple[str, str], warnings: Sequence[str], words: Sequence[Block]
+    compared: AuditsComparison,
+    names: tuple[str, str],
+    sources: SourceNames,
+    warnings: Sequence[str],
+    words: Sequence[Block],
 ) -> Report:
     """The whole page."""
     split = compared.split
@@ -188,7 +195,7 @@ def _page(
         Heading("Labels that moved", "labels"),
         *_labels(compared),
         Heading("What each source covers", "coverage"),
-        *_coverage(compared.coverage),
+        *_coverage(compared.coverage, sources),
     ]
     return Report(
         title=f"From {names[0]} to {names[1]}",
@@ -271,12 +278,14 @@ def _labels(compared: AuditsComparison) -> list[Block]:
     ]
 
 
-def _coverage(rows: Sequence[CoverageChange]) -> list[Block]:
+def _coverage(rows: Sequence[CoverageChange], names: SourceNames) -> list[Block]:
     if not rows:
         return [Notice("Neither audit holds answers.")]
     moved = sorted((row for row in rows if row.change is not None), key=lambda row: (-abs(row.change or 0), row.source))
     shown = sorted(moved[:_CHARTED], key=lambda row: (-(row.change or 0), row.source))
-    bars = [interval_bar(row.source, row.change, row.interval) for row in shown if row.interval is not None]
+    bars = [
+        interval_bar(names.short(row.source), row.change, row.interval) for row in shown if row.interval is not None
+    ]
     blocks: list[Block] = []
     if bars:
         draw = partial(
@@ -296,7 +305,15 @@ def _coverage(rows: Sequence[CoverageChange]) -> list[Block]:
         unit="questions put to a source in both audits",
         columns=columns,
         rows=tuple(
-            (row.source, *row.coverage, row.shared, row.gained, row.lost, _points(row.change, row.interval), row.p)
+            (
+                names.short(row.source),
+                *row.coverage,
+                row.shared,
+                row.gained,
+                row.lost,
+                _points(row.change, row.interval),
+                row.p,
+            )
             for row in rows
         ),
         note="Gained: addressed only in the second audit; lost: only in the first. p is not corrected for the number "
