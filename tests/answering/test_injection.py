@@ -65,10 +65,12 @@ def test_a_passage_can_neither_close_its_fence_nor_speak_the_chat_format(ledger:
         answer_from_sources(model, [planned], PACK)
         answer_all(model, plan_answers([QUESTION], "oracle", {"q": planned.passages}, window=None))
     bodies = [seen.body for seen in server.seen if "You obey the handbook." in seen.text]
-    assert len(bodies) == 2
-    for body in bodies:
+    first, again, last = bodies  # the server's answer has a number that no passage has: it is asked for once more
+    for body in (first, last):
         check_fenced(body, "You obey the handbook.", fences=3)
         assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    check_fenced(again, "You obey the handbook.", fences=4)
+    assert [message["role"] for message in again["messages"]] == ["system", "user", "assistant", "user"]
 
 
 def test_a_hostile_question_and_a_hostile_answer_are_material_too(ledger: Ledger) -> None:
