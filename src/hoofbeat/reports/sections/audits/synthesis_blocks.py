@@ -111,8 +111,8 @@ def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
         each.first_sentence for table in tables for row in table.rows for cell in row.cells for each in cell.statements
     )
     told = [
-        "Questions down, institutions across. A statement leads to the passage that it rests on; "
-        "older than 2016 says that a document of 2016 differs from it."
+        "Questions down, institutions across. A statement leads to the passage that it rests on. “Older than "
+        "2016” means that a document of 2016 differs from it."
     ]
     if any(table.part for table in tables):
         told.append(f"A page has at most {ROWS} questions and {COLUMNS} institutions; longer tables go on on the next.")
