@@ -412,7 +412,7 @@ def _clauses(text: str) -> list[StatedClause]:
                 own=own,
                 terms=terms,
                 denials=denials,
-                refers=bool(_REFERS.match(words)) and not _ADVICE.search(words),
+                refers=bool(_REFERS.match(words)) and not denials and not _ADVICE.search(words),
                 advises=bool(_ADVICE.search(words)),
                 only=bool(re.search(r"\bonly\b", text)),
                 opener=next(iter(re.findall(r"[a-z]+", words)), ""),
@@ -557,7 +557,8 @@ def _denials(text: str) -> tuple[int, list[str]]:
     listed = [word for word in found if word in denial.listed]
     others = [word for word in found if word not in denial.listed]
     count = len(others) + len(re.findall(rf"\b{denial.against}\b", text))
-    count += bool(listed) and not {"not", "never"} & set(others)
+    before = set(found[: found.index(listed[0])]) if listed else set()
+    count += bool(listed) and before.isdisjoint(("not", "never"))
     return count, [denial.inside[word] for word in found if word in denial.inside]
 
 
