@@ -187,6 +187,12 @@ def test_an_answer_without_a_citation_and_one_with_an_invented_quote_are_doubtfu
     assert [doubt.text for doubt in check_answer(text, check_parts(text, PASSAGES), shown)] == [
         "the patient then flew to the moon"
     ]
+    aged = "At 71 years caplacizumab was given without plasma exchange [1]."
+    parts = check_parts(aged, PASSAGES)
+    assert [doubt.text for doubt in check_answer(aged, parts, shown)] == [
+        "threshold: 71 years; the source has no such number"
+    ]
+    assert check_answer(aged, parts, shown, "A man of 71 years is pale.") == ()
 
 
 def test_an_answer_is_asked_from_the_passages_shown_and_kept_in_the_ledger(

@@ -94,7 +94,7 @@ def _answer(item: PlannedSourceAnswer, plan: AuditPlan, model: Model, *, by_call
         "strength": "",
     }
     yield _entry(model, request, said)
-    checked = check_citations(said["passage"], said["quote"], said["answer"], item.passages)
+    checked = check_citations(said["passage"], said["quote"], said["answer"], item.passages, item.question.full_text)
     if checked.objections:
         written = msgspec.json.encode(said).decode()
         yield _entry(model, again_request(request, written, checked.objections, plan.pack), said)

@@ -233,6 +233,14 @@ def test_what_the_answer_states_is_held_against_the_passage() -> None:
     assert [step.what for step in checked.steps] == ["statement differs"]
     (warning,) = checked.warnings
     assert warning.startswith("it may say otherwise than the source (comparator)")
+    (objection,) = checked.objections
+    assert objection.startswith("a sentence of the field answer differs: comparator: ")
+
+
+def test_an_answer_may_use_the_numbers_of_its_question() -> None:
+    said = "A man aged 63 years starts drug treatment at a systolic pressure of at least 160 mmHg."
+    assert len(check_citations("Pressure", "", said, [GUIDE]).objections) == 1
+    assert check_citations("Pressure", "", said, [GUIDE], "When is a man of 63 treated?").objections == []
 
 
 def test_a_model_is_asked_once_more_with_what_the_check_objects_to(ledger: Ledger) -> None:

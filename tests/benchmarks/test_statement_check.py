@@ -78,6 +78,90 @@ def test_an_objection_says_what_the_source_has() -> None:
     assert objections("Wait.", []) == []
 
 
+@pytest.mark.parametrize(
+    ("statement", "passage"),
+    [
+        # a denial in a clause that concedes something
+        ("Nurses should watch for falls.", "Although proof for alarms is insufficient, nurses should watch for falls."),
+        ("Nurses should watch for falls.", "Despite inadequate trials, nurses should watch for falls at night."),
+        (
+            "Nurses should watch for falls.",
+            "The panel advises that, though alarms do not help, nurses watch for falls.",
+        ),
+        # a sentence that is broken over lines, and items of a list
+        (
+            "The society does not recommend bone scans in women with less than five years to live.",
+            "The society does not recommend routine bone scans in women aged 80+\n\nor\n\nwomen with less than five "
+            "years to live. (Grade C)",
+        ),
+        ("Do not give codeine to nursing mothers.", "Do not give codeine to:\n- children\n- nursing mothers"),
+        (
+            "Codeine is not recommended in nursing mothers.",
+            "Codeine is not recommended in\n• children\n• nursing mothers",
+        ),
+        ("Patients should not smoke cigars.", "Patients should not:\nDrink spirits\nSmoke cigars"),
+        ("Rinse the lens.", "Do not:\n- share lenses\n- sleep with lenses\nRinse the lens."),
+        # a denial in another item of a list
+        (
+            "Tell contact lens wearers to rinse the case daily and to dry it in the air.",
+            "Tell contact lens wearers to rinse the case daily (with fresh solution), avoid tap water or saliva, use a "
+            "new case each month and dry it in the air.",
+        ),
+        ("Teach patients to trim their nails.", "Teach patients to wash daily, avoid hot water, trim their nails."),
+        # headings, questions, and what the passages do not say
+        (
+            "The passages recommend no drug for preventing ear infections.",
+            "Prevention of Ear Infections\n\nRinse daily.",
+        ),
+        ("Ear drops should not be used.", "Should ear drops be used?\nThe panel recommends against ear drops."),
+        ("The guideline does not mention ear drops for swimmers.", "Ear drops are used for swimmers at 3 visits."),
+        ("The text gives no dose for children under 6 years.", "The dose for adults is 3 mg."),
+        # lines of a table
+        ("Against early removal of the tube", "The panel suggests against early removal of the tube."),
+        ("After a fracture, scan once a year.", "Patients with a prior fracture have a scan once a year."),
+    ],
+)
+def test_faithful_answers_in_the_words_of_strong_models_raise_no_alarm(statement: str, passage: str) -> None:
+    assert objections(statement, [passage]) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "passage"),
+    [
+        (
+            "Nurses should not watch for falls.",
+            "Although proof for alarms is insufficient, nurses should watch for falls.",
+        ),
+        (
+            "Proof for alarms is sufficient.",
+            "Although proof for alarms is insufficient, nurses should watch for falls.",
+        ),
+        ("Give codeine to nursing mothers.", "Do not give codeine to:\n- children\n- nursing mothers"),
+        (
+            "The society recommends bone scans in women with less than five years to live.",
+            "The society does not recommend routine bone scans in women aged 80+\n\nor\n\nwomen with less than five "
+            "years to live. (Grade C)",
+        ),
+        ("Tell patients to use tap water.", "Tell patients to rinse the lens daily, avoid tap water, use a fresh box."),
+        (
+            "Tell patients not to use a fresh box.",
+            "Tell patients to rinse the lens daily, avoid tap water, use a fresh box.",
+        ),
+        ("The guideline does not recommend ear drops.", "Ear Drops\nThe guideline recommends ear drops for swimmers."),
+        ("Do not rinse the lens.", "Lens Care\n- Rinse the lens\n- Dry the case"),
+    ],
+)
+def test_reversals_in_such_wording_are_still_caught(statement: str, passage: str) -> None:
+    assert [each.kind for each in objections(statement, [passage])] == ["negation"]
+
+
+def test_a_number_of_the_question_raises_no_alarm() -> None:
+    passage, statement = "Scan women aged 50 to 74 years.", "Scan her: at 57 she is between 50 and 74 years."
+    assert [each.kind for each in objections(statement, [passage])] == ["threshold"]
+    assert objections(statement, [passage], "Should a woman of 57 years have a scan?") == []
+    assert objections(statement, [passage], "Should a woman of 58 years have a scan?") != []
+
+
 def test_the_labelled_pairs_come_out_as_they_are_documented() -> None:
     found = measured_kinds()
     assert set(found) == {FAITHFUL, *KINDS}

@@ -122,12 +122,15 @@ def _doubt(number: int, words: str, shown: Mapping[int, Passage]) -> str:
     return NO_WORD if terms.isdisjoint(ENGLISH.terms(words)) else ""
 
 
-def check_answer(text: str, parts: Sequence[AnswerPart], shown: Sequence[Passage]) -> tuple[Doubt, ...]:
-    """All that does not stand up in an answer: citations without support, quotes that are not there, none at all."""
+def check_answer(text: str, parts: Sequence[AnswerPart], shown: Sequence[Passage], case: str = "") -> tuple[Doubt, ...]:
+    """All that does not stand up in an answer: citations without support, quotes that are not there, none at all.
+
+    An answer may use the numbers of the case that it is about.
+    """
     doubts = [Doubt(what=part.doubt, text=part.text) for part in parts if part.doubt]
     if not any(part.cites for part in parts):
         doubts.append(Doubt(what=UNCITED))
-    checked = check_citations(NO_SECTION, "", text, shown)
+    checked = check_citations(NO_SECTION, "", text, shown, case)
     doubts += [Doubt(what=_QUOTES[step.what], text=step.text) for step in checked.steps if step.what in _QUOTES]
     return tuple(dict.fromkeys(doubts))
 
@@ -168,8 +171,8 @@ def answer_case(
         answer=answer,
         parts=parts,
         shown=tuple(shown),
-        checks=check_citations(NO_SECTION, "", answer.text, kept).steps,
-        doubts=check_answer(answer.text, parts, kept),
+        checks=check_citations(NO_SECTION, "", answer.text, kept, ask.text).steps,
+        doubts=check_answer(answer.text, parts, kept, ask.text),
     )
 
 

@@ -38,11 +38,13 @@ def line_of(answer: Answer) -> tuple[str, bool]:
     return cut(first, MAX_LINE), True
 
 
-def line_doubts(statement: str, strength: str, answer: str, quote: str, passages: Sequence[Passage]) -> list[str]:
+def line_doubts(
+    statement: str, strength: str, answer: str, quote: str, passages: Sequence[Passage], question: str = ""
+) -> list[str]:
     """What is wrong with a line and a strength, in words; nothing where the rules find no fault."""
     found = [
         f"its line for the table says otherwise than the answer: {each}"
-        for each in objections(statement, [answer, quote])
+        for each in objections(statement, [answer, quote], question)
     ]
     if strength not in ("", NONE_GIVEN):
         words = for_word_matching(strength)

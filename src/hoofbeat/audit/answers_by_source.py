@@ -436,7 +436,7 @@ def answer_from_sources(
         outcome = await model.chat_json(request)
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)
-        reply = _read(outcome, item.passages)
+        reply = _read(outcome, item)
         if is_silent(reply.text, pack) or is_empty_answer(reply.section, reply.quote, reply.text):
             return msgspec.structs.replace(
                 base,
@@ -448,13 +448,14 @@ def answer_from_sources(
             )
         if reply.objections:
             second = await model.chat_json(again_request(request, reply.written, reply.objections, pack))
-            reply = _better(reply, second, item.passages)
+            reply = _better(reply, second, item)
         check = await model.chat_json(absence_request(item.question, reply.text, pack))
         if isinstance(check, Failure):
             return msgspec.structs.replace(base, calls=reply.calls, failure=check)
         absent = check.value["addressed"] == "no"
         proof = silence_steps(item.question.full_text, item.passages, base.trace, reply.text) if absent else ()
-        doubts = line_doubts(reply.line, reply.strength, reply.text, reply.quote, item.passages)
+        asked = item.question.full_text
+        doubts = line_doubts(reply.line, reply.strength, reply.text, reply.quote, item.passages, asked)
         return msgspec.structs.replace(
             base,
             text=reply.text,
@@ -493,7 +494,7 @@ class _Reply(Struct, frozen=True, kw_only=True):
         return self.checked.objections
 
 
-def _read(outcome: StructuredReply, passages: Sequence[Passage]) -> _Reply:
+def _read(outcome: StructuredReply, item: PlannedAnswer) -> _Reply:
     fields = {
         name: str(outcome.value[name]).strip() for name in ("passage", "quote", "answer", "statement", "strength")
     }
@@ -506,19 +507,19 @@ def _read(outcome: StructuredReply, passages: Sequence[Passage]) -> _Reply:
         strength=given_strength(fields["strength"]),
         reasoning=outcome.reply.reasoning,
         written=msgspec.json.encode(outcome.value).decode(),
-        checked=check_citations(fields["passage"], quote, fields["answer"], passages),
+        checked=check_citations(fields["passage"], quote, fields["answer"], item.passages, item.question.full_text),
         calls=outcome.calls,
         usage=outcome.reply.usage,
     )
 
 
-def _better(first: _Reply, outcome: StructuredReply | Failure, passages: Sequence[Passage]) -> _Reply:
+def _better(first: _Reply, outcome: StructuredReply | Failure, item: PlannedAnswer) -> _Reply:
     """The second reply where the checks object to less in it; else the first. The trace keeps what the other said."""
     objected = "; ".join(first.objections)
     if isinstance(outcome, Failure):
         step = TraceStep(stage=STAGE, what="asked again", text=f"{outcome.kind}: {outcome.message}", reasoning=objected)
         return msgspec.structs.replace(first, asked=(step,))
-    second = _read(outcome, passages)
+    second = _read(outcome, item)
     kept, other = (second, first) if len(second.objections) < len(first.objections) and second.text else (first, second)
     what = "asked again: changed" if kept is second else "asked again: kept"
     step = TraceStep(stage=STAGE, what=what, text=other.text, reasoning=objected, calls=second.calls)

@@ -40,7 +40,11 @@ _DOUBTS = {
     "quote changed": "its quote changes the words of the source",
     "quote cut": "its quote leaves out a word that turns it round",
 }
-_OBJECTIONS = ("quote changed", "quote cut", "statement differs")
+_OBJECTIONS = {
+    "quote changed": "quote changed",
+    "quote cut": "quote cut",
+    "statement differs": "a sentence of the field answer differs",  # the reply has a field "statement" as well
+}
 
 
 class CitationCheck(NamedTuple):
@@ -52,9 +56,9 @@ class CitationCheck(NamedTuple):
 
     @property
     def objections(self) -> list[str]:
-        """What the checks of words object to: a reason to ask the model once more."""
-        steps = [step for step in self.steps if step.what in _OBJECTIONS]
-        return [": ".join(filter(None, (step.what, step.text, step.reasoning))) for step in steps]
+        """What the checks of words object to, with the field that it is in: a reason to ask the model once more."""
+        steps = [(_OBJECTIONS[step.what], step) for step in self.steps if step.what in _OBJECTIONS]
+        return [": ".join(filter(None, (told, step.text, step.reasoning))) for told, step in steps]
 
 
 def section_names(passages: Sequence[Passage]) -> dict[str, str]:
@@ -70,12 +74,14 @@ def section_names(passages: Sequence[Passage]) -> dict[str, str]:
     return names
 
 
-def check_citations(section: str, quote: str, text: str, passages: Sequence[Passage]) -> CitationCheck:
+def check_citations(
+    section: str, quote: str, text: str, passages: Sequence[Passage], question: str = ""
+) -> CitationCheck:
     """Check the section an answer chose, the sections it names in brackets, and every quote, against what was shown.
 
     An answer that chose none (`NO_SECTION`) may quote from any passage; it is doubtful if its text names none either.
     Where the words copied from the source stand under another heading than the one chosen, that heading is cited, for
-    the words are what the answer rests on.
+    the words are what the answer rests on. The text may use the numbers of its question.
     """
     shown = section_names(passages)
     by_words = {for_word_matching(name): heading for name, heading in shown.items()}
@@ -100,7 +106,7 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
         if step.what in _DOUBTS:
             why = f" ({step.reasoning})" if step.reasoning else ""
             warnings.append(f"{_DOUBTS[step.what]}: {words[:_SHORT]}{why}")
-    for objection in check_statement(text, headings, passages):
+    for objection in check_statement(text, headings, passages, question):
         steps.append(TraceStep(stage=STAGE, what="statement differs", text=str(objection)))
         warnings.append(f"it may say otherwise than the source ({objection.kind}): {objection.claim}{objection.there}")
     pages = {passage.heading: passage.page for passage in reversed(passages) if passage.page is not None}
@@ -108,14 +114,20 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
     return CitationCheck(tuple(cited), tuple(steps), tuple(warnings))
 
 
-def check_statement(text: str, headings: Sequence[str], passages: Sequence[Passage]) -> list[Objection]:
-    """What an answer states otherwise than the passages under these headings; a number may be in any passage shown."""
+def check_statement(
+    text: str, headings: Sequence[str], passages: Sequence[Passage], question: str = ""
+) -> list[Objection]:
+    """What an answer states otherwise than the passages under these headings.
+
+    A number may be in any passage shown, or in the question.
+    """
     stated = _QUOTED.sub(" ", _CITATION.sub("", text))
     cited = [passage.text for passage in passages if passage.heading in headings] or [each.text for each in passages]
-    found = objections(stated, cited)
+    found = objections(stated, cited, question)
     if not any(each.kind in ("threshold", "unit") for each in found):
         return found
-    everywhere = {(each.kind, each.claim) for each in objections(stated, [_with_heading(each) for each in passages])}
+    shown = [_with_heading(each) for each in passages]
+    everywhere = {(each.kind, each.claim) for each in objections(stated, shown, question)}
     return [each for each in found if each.kind not in ("threshold", "unit") or (each.kind, each.claim) in everywhere]
 
 

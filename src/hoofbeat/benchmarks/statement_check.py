@@ -2,8 +2,9 @@
 
 Numbers with their units, comparators ("at least", "≥", "no more than"), denials ("recommends against", "avoid") and
 directions (before and after, increase and decrease) must match. Each clause of the statement is held against the
-clauses of the passage that share most of its words. The check objects and never edits: what it finds is shown, or put
-to the model once more.
+clauses of the passage that share most of its words. Headings and questions of the passage state nothing, and a clause
+that says what the passages do not say is left to the check of silence. The check objects and never edits: what it finds
+is shown, or put to the model once more.
 """
 
 from __future__ import annotations
@@ -64,8 +65,11 @@ class _Place(NamedTuple):
     sentence: Sentence
 
 
-def objections(statement: str, passages: Sequence[str]) -> list[Objection]:
-    """What the words of a statement say otherwise than the passages, each kind once for a sentence of the statement."""
+def objections(statement: str, passages: Sequence[str], question: str = "") -> list[Objection]:
+    """What the words of a statement say otherwise than the passages, each kind once for a sentence of the statement.
+
+    The statement may also use the numbers of the question that it answers: "a man aged 52".
+    """
     stated = sentences(statement)
     read = [each for text in passages for each in sentences(text)]
     words = frozenset(term for each in (*stated, *read) for clause in each.clauses for term in clause.own)
@@ -74,7 +78,8 @@ def objections(statement: str, passages: Sequence[str]) -> list[Objection]:
     if undone:
         stated, read = tuple(_redone(each, undone) for each in stated), [_redone(each, undone) for each in read]
     places = [_Place(clause, each) for each in read for clause in each.clauses]
-    return [each for sentence in stated for each in _of_sentence(sentence, places)] if places else []
+    asked = [number for each in sentences(question) for clause in each.clauses for number in clause.quantities]
+    return [each for sentence in stated for each in _of_sentence(sentence, places, asked)] if places else []
 
 
 def _redone(sentence: Sentence, undone: frozenset[str]) -> Sentence:
@@ -95,18 +100,23 @@ def _redone(sentence: Sentence, undone: frozenset[str]) -> Sentence:
     )
 
 
-def _of_sentence(sentence: Sentence, places: Sequence[_Place]) -> list[Objection]:
+def _of_sentence(sentence: Sentence, places: Sequence[_Place], asked: Sequence[StatedQuantity]) -> list[Objection]:
     found: dict[str, Objection] = {}
     excused = False
-    for clause in sentence.clauses:
+    speaking = [clause for clause in sentence.clauses if not clause.silent]
+    for clause in speaking:
         for quantity in clause.quantities:
             kind, there = _number(quantity, _Place(clause, sentence), places)
             excused |= kind == _EXCUSED
+            if kind in ("threshold", "unit") and any(_same_value(quantity, each) for each in asked):
+                continue
             if kind and kind != _EXCUSED:
                 claim = sentence.text if kind == "comparator" else quantity.words
                 found.setdefault(kind, Objection(kind, _cut(claim), there))
-    for clause in sentence.clauses:
-        nearest = _nearest(clause, places)
+    stating = [place for place in places if place.sentence.states]
+    repeats = any(place.sentence.text == sentence.text for place in places if not place.sentence.states)
+    for clause in speaking if sentence.states and not repeats else ():
+        nearest = _nearest(clause, stating)
         if not nearest:
             continue
         there = _cut(nearest[0].sentence.text)
@@ -236,7 +246,7 @@ def _parity(clause: StatedClause) -> int:
 
 def _same_polarity(one: StatedClause, two: StatedClause) -> bool:
     """Whether both deny or neither does. "Not unless" is "only if", and "only for some" is "not for all"."""
-    if _parity(one) == _parity(two) or {one.opener, two.opener} & {"unless", "except"}:
+    if _parity(one) == _parity(two) or one.unclear or two.unclear or {one.opener, two.opener} & {"unless", "except"}:
         return True
     denies, affirms = (one, two) if _parity(one) else (two, one)
     if denies.exception:

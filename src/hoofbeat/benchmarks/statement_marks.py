@@ -1,7 +1,8 @@
 """What turns a statement round: its numbers with unit and comparator, its denials, and which of two opposites it names.
 
 The reading is by words alone and calls no model. A text becomes sentences, and each sentence clauses: the stretch that
-one denial turns. "no more than 4 g" is a comparator and denies nothing; "protects against" denies nothing either.
+one denial turns. "no more than 4 g" is a comparator and denies nothing; "protects against" denies nothing either. A
+sentence may be broken over lines, and an item of a list has the denial of its lead-in ("Do not give aspirin to:").
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class StatedClause(Struct, frozen=True, kw_only=True):
     """A stretch of a sentence that one denial turns: a main clause, or one that qualifies it ("who ...", "if ...").
 
     `own` are the words that it has itself, `terms` also those of the clauses that qualify it, or of its subject.
+    `unclear`: a list may deny it or not ("avoid soap, cut the nails"). `silent`: it says what a text does not say.
     """
 
     main: bool
@@ -74,14 +76,17 @@ class StatedClause(Struct, frozen=True, kw_only=True):
     opener: str
     exception: frozenset[str]
     conditional: bool
+    unclear: bool
+    silent: bool
     quantities: tuple[StatedQuantity, ...]
     directions: tuple[Direction, ...]
 
 
 class Sentence(Struct, frozen=True, kw_only=True):
-    """A sentence as it is written, and its clauses."""
+    """A sentence as it is written, its clauses, and whether it states something: headings and questions do not."""
 
     text: str
+    states: bool
     clauses: tuple[StatedClause, ...]
 
 
@@ -114,6 +119,8 @@ class _Directions(Struct, frozen=True):
 
 class _Clauses(Struct, frozen=True):
     breaks: frozenset[str]
+    concessions: frozenset[str]
+    forbids: frozenset[str]
     conditions: frozenset[str]
     relatives: frozenset[str]
     finite: frozenset[str]
@@ -186,11 +193,12 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bfail(?:s|ed|ing)? to\b", "not"),
         (r"\brul(?:e|es|ed|ing) out\b", "excludes"),
         (r"\b(?:rather than|instead of|as opposed to)\b", ", not"),
+        (r"\bin spite of\b", "despite"),
         (r"n't\b", " not"),
         (r"\bcan ?not\b", "can not"),
     )
 )
-_SENTENCE = re.compile(r"(?<=[.;!?:])\s+(?=\S)|\n+")
+_SENTENCE = re.compile(r"(?<=[.;!?:])\s+(?=\S)")
 _ADVICE = re.compile(
     r"\b(?:recommend|advi[sc]|suggest|should|must|(?:contra)?indicat|avoid|prefer|offer|consider|do not|need|requir|"
     r"safe|unsafe)"
@@ -207,6 +215,18 @@ _MEANT = re.compile(r"\b(?:it|them|they|its|their|one)\b|^[ ,]*which\b")
 _REFERRED = re.compile(r"\b(?:that|this) (?:age|value|level|limit|threshold|dose|size)\b(?! (?:range|group))")
 _COUNTED = re.compile(r"(?<![\w.^])\d+(?:\.\d+)?(?:e\d+)?(?: ?[a-z%]+(?:/[a-z0-9]+)*)?")
 _PRONOUN = re.compile(r"(?:it|they|this|these|those)\b")
+_SAYING = "say|state|mention|address|name|speak|specify|discuss|describe|comment"
+_GIVING = f"{_SAYING}|recommend|advise|suggest|give|offer|make|provide|report|have|cover|define|tell|contain"
+_SILENT = re.compile(  # a guideline that "does not recommend" says something, passages that recommend nothing do not
+    "|".join(
+        rf"\b(?:{who})(?: \w+)? (?:(?:do|does) not(?: \w+)? (?:{verbs})\b|(?:{verbs})s? (?:no|nothing|neither)\b)"
+        for who, verbs in (
+            ("passages?|texts?|excerpts?|extracts?", _GIVING),
+            ("sections?|sources?|guidelines?|guidance|documents?|it|they", _SAYING),
+        )
+    )
+    + r"|\b(?:is|are) (?:not|nowhere)(?: \w+)? (?:named|mentioned|addressed|specified|stated|discussed|described)\b"
+)
 
 
 def _plain(text: str) -> str:
@@ -228,14 +248,94 @@ def _stemmer() -> Stemmer.Stemmer:
     return Stemmer.Stemmer("english")
 
 
+# Lines and lists
+
+_TERMINAL = ".;:!?"
+_BULLET = re.compile(r"(?:[-–—•*◦▪●]|\(?(?:\d{1,2}|[a-z]|[ivx]+)[.)])\s+", re.IGNORECASE)
+_UNFINISHED = re.compile(
+    r"(?:\b(?:in|for|to|of|with|or|and|the|an?|that|by|on|at|from|as|who|are|is|be|if|than|not|including)|[,(])$",
+    re.IGNORECASE,
+)
+_NAMES = re.compile(
+    r"#|[\d.]*\s*[^\W\d_]+(?:tion|ment|sis|ance|ence|ing|logy|py)s? (?:of|for|in|and|with|after|before)\b"
+)
+_HEADING_WORDS = 14
+
+
+class _Piece(NamedTuple):
+    """A sentence as it is written; whether items follow it, whether it is one, and whether it states something."""
+
+    text: str
+    leads: bool
+    item: bool
+    states: bool
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text; a sentence that is broken over several of them is one. Behind a colon each is an item."""
+    found: list[str] = []
+    listed = False
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        goes_on = bool(found) and found[-1][-1] not in _TERMINAL and not _BULLET.match(line)
+        last = _SENTENCE.split(found[-1])[-1] if goes_on else ""
+        broken = line[0].islower() and not listed and (_is_fragment(last) or _is_fragment(line))
+        if goes_on and (broken or _UNFINISHED.search(last)):
+            found[-1] += f" {line}"
+        else:
+            found.append(line)
+        listed = line[-1] == ":" or (listed and line[-1] not in ".!?")
+    return found
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    """The sentences of a text. Items of a list follow a lead-in that advises: "Avoid:", "The panel recommends"."""
+    lines = _lines(text)
+    listed = marked = False
+    for at, line in enumerate(lines):
+        bullet, following = _BULLET.match(line), lines[at + 1 : at + 2]
+        if at and listed and lines[at - 1][-1] == ":":
+            marked = bool(bullet)
+        listed = listed and (bool(bullet) or line[0].islower() or (not marked and lines[at - 1][-1] != "."))
+        item = listed and _is_fragment(line)
+        listed = listed and (item or marked)
+        heading = bool(following) and not item and _is_heading(line)
+        parts = [each for each in _SENTENCE.split(line[bullet.end() :] if item and bullet else line) if each.strip()]
+        opens = bool(following) and (
+            line[-1] == ":" or (line[-1] not in _TERMINAL and bool(_BULLET.match(following[0])))
+        )
+        leads = opens and not item and bool(_ADVICE.search(_plain(parts[-1])))
+        for place, part in enumerate(parts):
+            inherits = item and (place == 0 or parts[place - 1][-1] == ";")
+            yield _Piece(part, leads and place == len(parts) - 1, inherits, not heading and part[-1] != "?")
+        listed = listed or leads
+        marked = leads and bool(_BULLET.match(following[0])) if leads else marked
+
+
+def _is_fragment(line: str) -> bool:
+    """Whether a line is no sentence by itself: it has no verb outside the clauses that qualify it."""
+    known = _words().clauses
+    words = re.findall(r"[a-z]+", line.casefold())
+    own = itertools.takewhile(lambda word: word not in known.relatives | known.conditions | {"that"}, words)
+    return known.finite.isdisjoint(own)
+
+
+def _is_heading(line: str) -> bool:
+    words = re.findall(r"[^\W\d_]+", line)
+    if line[-1] in _TERMINAL or not 0 < len(words) <= _HEADING_WORDS or not _is_fragment(line):
+        return False
+    long = [word for word in words if len(word) > 3]
+    return bool(_NAMES.match(line)) or (bool(long) and all(word[0].isupper() for word in long) and len(words) > 1)
+
+
 @lru_cache(maxsize=4096)
 def sentences(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text, each with its clauses."""
     found: list[Sentence] = []
     subject: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
-    last = ""
-    for piece in filter(str.strip, _SENTENCE.split(text.strip())):
+    last, lead = "", ""
+    told: StatedClause | None = None
+    for piece, leads, item, states in _pieces(text):
         plain = _REFERRED.sub(last, _plain(piece)) if last else _plain(piece)
         last = next((match[0] for match in reversed(list(_COUNTED.finditer(plain)))), last)
         clauses = list(_clauses(plain))
@@ -245,9 +345,32 @@ def sentences(text: str) -> tuple[Sentence, ...]:
             clauses[0] = replace(clauses[0], terms=clauses[0].terms | before)
         if not _PRONOUN.match(plain):
             subject = frozenset(list(dict.fromkeys(map(_stem, filter(_bears, re.findall(r"[a-z]+", plain)))))[:2])
-        before = next((each.terms for each in reversed(clauses) if each.main), before)
-        found.append(Sentence(text=" ".join(piece.split()), clauses=tuple(clauses)))
+        main = next((each for each in reversed(clauses) if each.main), None)
+        before = main.terms if main else before
+        written = " ".join(piece.split())
+        if leads:
+            told, lead = main, written
+        elif item and told:
+            clauses, written = _as_item(clauses, told), f"{lead} {written}"
+        found.append(Sentence(text=written, states=states, clauses=tuple(clauses)))
     return tuple(found)
+
+
+def _as_item(clauses: list[StatedClause], told: StatedClause) -> list[StatedClause]:
+    """The clauses of an item of a list, the first main one with what the lead-in tells."""
+    at = next((at for at, each in enumerate(clauses) if each.main and each.own), None)
+    if at is None:
+        return clauses
+    told = replace(
+        clauses[at],
+        terms=clauses[at].terms | told.terms,
+        denials=clauses[at].denials + told.denials,
+        advises=clauses[at].advises or told.advises,
+        only=clauses[at].only or told.only,
+        exception=clauses[at].exception | told.exception,
+        conditional=clauses[at].conditional or told.conditional,
+    )
+    return [*clauses[:at], told, *clauses[at + 1 :]]
 
 
 # Numbers
@@ -389,7 +512,7 @@ def _clauses(text: str) -> list[StatedClause]:
     found: list[StatedClause] = []
     known = _words().clauses
     main, plain_before = 0, ""
-    for place, (is_main, places) in enumerate(stretches):
+    for place, (is_main, places, unclear) in enumerate(stretches):
         words = " ".join(masked[start:end] for start, end in places)
         denials, inside = _denials(words)
         mine = [each.quantity for each in numbers if any(start <= each.start < end for start, end in places)]
@@ -418,6 +541,8 @@ def _clauses(text: str) -> list[StatedClause]:
                 opener=next(iter(re.findall(r"[a-z]+", words)), ""),
                 exception=exception,
                 conditional=conditional,
+                unclear=unclear,
+                silent=bool(_SILENT.search(words)),
                 quantities=(*mine, *often),
                 directions=tuple(_directions(words)),
             )
@@ -428,6 +553,8 @@ def _clauses(text: str) -> list[StatedClause]:
 def _starts_with_verb(words: str) -> bool:
     known = _words()
     joined, *rest = [*re.findall(r"[a-z]+", words)[:2], "", ""][:2]
+    if words.startswith(",") and joined in known.clauses.forbids:
+        return True
     first = [rest[0]] if joined in ("and", "or", "but", "then") else []
     return bool(first) and (first[0] in known.clauses.verbs | known.clauses.finite | known.denial.words | {"that"})
 
@@ -456,29 +583,42 @@ def _without_false_denials(text: str) -> str:
     return text
 
 
-Stretch = tuple[bool, list[tuple[int, int]]]
-"""Whether it is a main clause, and the characters it is made of."""
+class _Stretch(NamedTuple):
+    """Whether it is a main clause, the characters it is made of, and whether a list may deny it or not."""
+
+    main: bool
+    places: list[tuple[int, int]]
+    unclear: bool = False
 
 
-def _stretches(text: str) -> list[Stretch]:
+def _stretches(text: str) -> list[_Stretch]:
     """The clauses of a sentence. A main clause goes on behind one that qualifies it."""
     known = _words().clauses
-    found: list[Stretch] = [(True, [])]
+    found = [_Stretch(True, [])]
     main, start, own, kind = 0, 0, 0, ""
+    concedes = forbids = False
     tokens = list(re.finditer(r"[^\W\d_][\w']*|[,()]", text))
 
-    def turn(at: int, *, qualifies: bool, new: bool = False) -> None:
+    def turn(at: int, *, qualifies: bool, new: bool = False, unclear: bool = False) -> None:
         nonlocal main, start
-        found[-1 if kind else main][1].append((start, at))
+        found[-1 if kind else main].places.append((start, at))
         start = at
         if qualifies or new:
-            found.append((not qualifies, []))
+            found.append(_Stretch(not qualifies, [], unclear))
             main = main if qualifies else len(found) - 1
 
     for at, token in enumerate(tokens):
         word, behind = token[0], [each[0] for each in tokens[at + 1 : at + 9]]
         apart = at > 0 and tokens[at - 1][0] == ","
-        if (_qualifies(word, behind) or (at == 0 and word in _REASONS)) and not (word in ("while", "which") and apart):
+        if word == "," and concedes:  # "Although A is not known, B": the denial ends here
+            turn(token.start(), qualifies=False, new=True)
+            kind, concedes = "", False
+        elif word == "," and forbids and text.count("(", start, token.start()) == text.count(")", start, token.start()):
+            turn(token.start(), qualifies=False, new=True, unclear=behind[:1] != [] and behind[0] not in known.verbs)
+            kind, forbids = "", behind[:1] != [] and behind[0] not in known.verbs
+        elif (_qualifies(word, behind) or (at == 0 and word in _REASONS)) and not (
+            word in ("while", "which") and apart
+        ):
             turn(token.start(), qualifies=True)
             kind, own = word, at
         elif (
@@ -486,6 +626,9 @@ def _stretches(text: str) -> list[Stretch]:
             or (word in ("those", "while", "which") and apart)
             or (word == "as" and behind[:1] and behind[0] in ("it", "they", "this", "these", "there"))
         ):
+            concedes = word in known.concessions and not any(
+                _bears(each[0]) for each in tokens[:at] if each[0].isalpha()
+            )
             turn(token.start(), qualifies=False, new=True)
             kind = ""
         elif kind and (word in ",()" or (word in known.finite and at > _own_verb(kind, own))):
@@ -496,16 +639,22 @@ def _stretches(text: str) -> list[Stretch]:
             inside = goes_on or (bool(kind) and kind != "without" and behind[0] in known.finite)
             turn(token.start(), qualifies=inside, new=not inside)
             kind, own = (kind, at) if inside else ("", 0)
-        elif word == "," and _denied_next(behind) and not _FRONTED.match(text, start):
+        elif word == "," and _denied_next(behind) and not _fronted(text[start : token.start()]):
+            forbids = behind[0] in known.forbids
             turn(token.start(), qualifies=False, new=True)
     turn(len(text), qualifies=False)
-    return [(first, places) for first, places in found if places]
+    return [each for each in found if each.places]
+
+
+def _fronted(text: str) -> bool:
+    """Whether what stands before a comma is a phrase that the clause behind it goes on from: "In children, avoid"."""
+    return bool(_FRONTED.match(text)) and "," not in text.strip(" ,")
 
 
 def _denied_next(behind: list[str]) -> bool:
-    """Whether a denial follows a comma: ", not with iodine", ", mild anaemia does not"."""
+    """Whether a denial follows a comma: ", not with iodine", ", avoid soap", ", mild anaemia does not"."""
     finite = _words().clauses.finite
-    return behind[:1] in (["not"], ["never"]) or any(
+    return (behind[:1] and behind[0] in _words().clauses.forbids | {"not", "never"}) or any(
         one in finite and two == "not" for one, two in itertools.pairwise(behind[1:5])
     )
 
@@ -589,7 +738,12 @@ def _directions(text: str) -> Iterator[Direction]:
     tokens = re.findall(r"[^\W\d_][\w']*|\d+(?:\.\d+)?(?:e\d+)?|[,;()]|_+", text)
     for at, word in enumerate(tokens):
         before, behind = tokens[:at], tokens[at + 1 :]
-        if (found := _pair_of(word)) is not None and not (word == "following" and before[-1:] == ["the"]):
+        earlier = word == "prior" and behind[:1] != ["to"]  # "a prior ulcer" is one that the patient had
+        if (
+            (found := _pair_of(word)) is not None
+            and not earlier
+            and not (word == "following" and before[-1:] == ["the"])
+        ):
             if "," in behind and not any(map(_bears, before)):  # "After A, B" is "B after A"
                 comma = behind.index(",")
                 before, behind = behind[comma + 1 :], behind[:comma]
