@@ -639,16 +639,19 @@ def _stretches(text: str) -> list[_Stretch]:
             inside = goes_on or (bool(kind) and kind != "without" and behind[0] in known.finite)
             turn(token.start(), qualifies=inside, new=not inside)
             kind, own = (kind, at) if inside else ("", 0)
-        elif word == "," and _denied_next(behind) and not _fronted(text[start : token.start()]):
+        elif word == "," and _denied_next(behind) and not _fronted(text[start : token.start()], behind[0]):
             forbids = behind[0] in known.forbids
             turn(token.start(), qualifies=False, new=True)
     turn(len(text), qualifies=False)
     return [each for each in found if each.places]
 
 
-def _fronted(text: str) -> bool:
-    """Whether what stands before a comma is a phrase that the clause behind it goes on from: "In children, avoid"."""
-    return bool(_FRONTED.match(text)) and "," not in text.strip(" ,")
+def _fronted(text: str, word: str) -> bool:
+    """Whether the clause behind a comma goes on from the phrase before it: "In children, avoid", "too late, skip"."""
+    known = _words().clauses
+    if _FRONTED.match(text):
+        return "," not in text.strip(" ,")
+    return word in known.forbids and (known.finite | known.verbs | {"to"}).isdisjoint(re.findall(r"[a-z]+", text))
 
 
 def _denied_next(behind: list[str]) -> bool:
