@@ -26,7 +26,7 @@ def test_what_is_shown_fits_and_nothing_short_is_lost(tmp_path: Path, window: in
     assert list(shown) == list(texts)
     assert (shown["answer"], shown["reasoning"]) == ("Gout.", "So it is.")
     assert sum(map(len, shown.values())) < 3 * window - len(prompt.system)
-    assert min(len(shown["query"]), len(shown["document"])) > 3 * window // 9
+    assert min(len(shown["query"]), len(shown["document"])) > 3 * window // 12
     assert len(alone["query"]) > len(shown["query"])  # what the others leave is used
 
 
