@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.audit.answer_lines import NONE_GIVEN, given_strength, line_doubts, line_of
-from hoofbeat.audit.answers_by_source import PlannedSourceAnswer, answer_from_sources
+from hoofbeat.audit.answer_lines import MAX_STRENGTH, NONE_GIVEN, given_strength, line_doubts, line_of
+from hoofbeat.audit.answers_by_source import PlannedSourceAnswer, answer_from_sources, source_request
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Passage, Question
 from tests.answering.support import Says, ScriptedServer
@@ -50,6 +50,27 @@ def test_a_strength_must_be_written_in_the_passages() -> None:
         *[NONE_GIVEN] * 3,
         "Grade B",
     ]
+
+
+def test_the_strengths_of_two_recommendations_may_be_apart_in_the_passages() -> None:
+    other = Passage(id="d#2", document="d", text="Advise against smoking (Strong; Low).", heading="Smoking")
+
+    def doubts(strength: str) -> list[str]:
+        return line_doubts("", strength, ANSWER, TEXT, [PASSAGE, other])
+
+    assert doubts("Grade B; Strong; Low") == doubts("Strong; Low") == doubts("Grade B; none given") == []
+    assert doubts("Grade B; Weak") == ["the strength that it gives is not in what was shown: Grade B; Weak"]
+
+
+def test_the_answers_call_says_how_to_write_strengths_and_parts_of_an_answer() -> None:
+    planned = PlannedSourceAnswer(question=Question(id="q", text="?"), condition="d", passages=(PASSAGE,))
+    request = source_request(planned, PACK)
+    text = " ".join(request.messages[0].content.split())
+    assert "rests on two recommendations, give both strengths with a semicolon between them" in text
+    assert "Text that explains a graded recommendation has its grade only if the document says so." in text
+    assert "report that part and say which part they do not address" in text
+    assert request.schema is not None
+    assert request.schema["properties"]["strength"]["maxLength"] == MAX_STRENGTH  # type: ignore[index]
 
 
 def test_an_answer_without_a_line_goes_by_its_first_sentence() -> None:

@@ -89,6 +89,7 @@ def test_a_changed_file_is_another_pack(tmp_path: Path) -> None:
         ('reader = "a dog owner"', 'reader = " "', "reader is empty"),
         ('source_word = "bylaw"', 'source_word = "by\\nlaw"', "source_word is empty or has several lines"),
         ('"NOT SAID: this bylaw is silent."', '"No. It is silent."', "not_addressed begins with 'No'"),
+        ('title = "Bylaws of towns"', 'title = "x"\nanswer_details = ["colour"]', "Invalid enum value 'colour'"),
         ('["minor", "major"]', '["none", "minor", "major"]', "has 'none'"),
         ('["minor", "major"]', '["minor", "Minor"]', "significance_levels has an empty one, or one twice"),
         ('["minor", "major"]', "[]", "there are no significance_levels"),
@@ -168,6 +169,38 @@ def test_a_pack_takes_from_its_base_what_it_does_not_give(tmp_path: Path) -> Non
         load_pack(str(written(tmp_path, 'name = "tb"\nbase = "nobody"\n')))
 
 
+def test_labels_of_ones_own_do_not_get_the_order_of_decision_of_the_base(tmp_path: Path) -> None:
+    labels = OWN[OWN.index("[[labels]]") :]
+    mine = 'name = "tb"\nbase = "clinicians"\n'
+    assert load_pack(str(written(tmp_path, mine))).decision == load_pack("clinicians").decision != ""
+    pack = load_pack(str(written(tmp_path, mine + labels.replace("significance = true", ""))))
+    assert (pack.decision, pack.answer_details) == ("", ["strength", "date"])
+
+
+@pytest.mark.parametrize("name", ["clinicians", "guidelines", "transplant"])
+def test_packs_on_care_tell_a_judge_in_which_order_to_decide_with_an_example_each(name: str) -> None:
+    pack = load_pack(name)
+    order = ["Absent", "Insufficient", "Contradictory", "Divergent", "Complementary", "Consistent"]
+    expected = [each for each in order if each in [label.name for label in pack.labels]]
+    places = [re.search(rf"(?:\? |is ){each}[.:]", pack.decision) for each in expected]
+    assert all(places)
+    starts = [found.start() for found in places if found]
+    assert starts == sorted(starts)
+    assert all('A: "' in label.example and 'B: "' in label.example for label in pack.labels)
+    assert len({label.example for label in pack.labels}) == len(pack.labels)
+
+
+def test_strength_is_a_difference_of_low_significance_for_clinicians() -> None:
+    pack = load_pack("clinicians")
+    text = " ".join(pack.decision.split())
+    assert '"recommends against" beside "does not recommend routinely"' in text
+    assert "a strong recommendation beside a conditional or weak one are Divergent, with significance low" in text
+    assert "one side only advises against some of what is asked and the other recommends some of it" in text
+    assert "not given or not recorded on one side is no difference" in text
+    assert "only the strength of the recommendation differs" in pack.significance_meaning
+    assert load_pack("guidelines").answer_details == load_pack("transplant").answer_details == []
+
+
 def test_a_pack_words_prompts_of_an_audit_itself(tmp_path: Path) -> None:
     mine = OWN.replace("[[labels]]", '[prompts]\nabsence = "Say yes or no. {{ question }}"\n\n[[labels]]', 1)
     pack, plain = load_pack(str(written(tmp_path, mine))), load_pack(str(written(tmp_path)))
@@ -187,9 +220,11 @@ def test_a_pack_words_prompts_of_an_audit_itself(tmp_path: Path) -> None:
 def test_a_pack_travels_in_an_audits_folder(tmp_path: Path) -> None:
     for pack in (load_pack("legal"), load_pack(str(written(tmp_path)))):
         assert decode_pack(encode_pack(pack), "pack.json") == pack
-    new = ("subtopics", "group_words", "expansions", "prompts", "base")
+    new = ("subtopics", "group_words", "expansions", "prompts", "base", "decision", "answer_details")
     old = {name: value for name, value in msgspec.to_builtins(load_pack("legal")).items() if name not in new}
-    assert decode_pack(msgspec.json.encode(old), "pack.json").labels == load_pack("legal").labels  # an older audit's
+    old["labels"] = [{name: value for name, value in each.items() if name != "example"} for each in old["labels"]]
+    read = decode_pack(msgspec.json.encode(old), "pack.json")  # an older audit's
+    assert (read.labels, read.decision, read.answer_details) == (load_pack("legal").labels, "", [])
     with pytest.raises(InputError, match="the domain pack is wrong"):
         decode_pack(b"{}", "pack.json")
     broken = msgspec.structs.replace(load_pack("legal"), labels=load_pack("legal").labels[:2])

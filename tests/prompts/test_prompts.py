@@ -25,7 +25,7 @@ VALUES: dict[str, Any] = {
     "passages": [{"text": "A passage.", "heading": "Case 1"}, {"text": "Another.", "heading": "Case 2"}],
     "examples": [{"question": "A question?", "passage": "An example."}],
     "think": True,
-    "labels": [{"name": "Consistent", "definition": "the same", "includes": "all"}],
+    "labels": [{"name": "Consistent", "definition": "the same", "example": "A and A", "includes": "all"}],
 }
 
 

@@ -16,16 +16,19 @@ from aiohttp import web
 
 from hoofbeat import teaching
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
+from hoofbeat.audit.answer_lines import NONE_GIVEN
 from hoofbeat.audit.answers_by_source import absence_request, evidence_by_search, source_request
 from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.economy.economy_plan import EconomySettings
 from hoofbeat.audit.findings.pair_arrays import each_matrix, label_counts
 from hoofbeat.audit.findings.relations import RelationLabels, coverage
 from hoofbeat.audit.pair_judge import comparison_request
-from hoofbeat.audit.pair_plan import asked_order
+from hoofbeat.audit.pair_plan import Claim, asked_order
+from hoofbeat.audit.source_names import source_dates
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.prompts import Pack, load_pack, pack_names
+from hoofbeat.records import Answer
 from tests.answering.support import no_search
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in
@@ -93,10 +96,16 @@ def tell_all(server: PlantedServer, example: teaching.TeachingAudit, plan: Audit
     for pair in example.relations:
         if pair.label == plan.pack.absent:
             continue
-        a, b = (gold[pair.question, side].answer for side in (pair.a, pair.b))
+        claims = {}
+        for side in (pair.a, pair.b):  # no strength was written, so none is given
+            answer = Answer(question=pair.question, model="", condition="", source=side, strength=NONE_GIVEN,
+                            text=gold[pair.question, side].answer)  # fmt: skip
+            claim = Claim.of(answer, plan.pack, source_dates(plan.sources))
+            claims[claim.text] = claim
+        a, b = (claims[text].shown() for text in asked_order(*claims))
         verdict = {"reasoning": pair.why, "classification": pair.label, "topic": pair.topic or "",
                    "significance": pair.significance or "none"}  # fmt: skip
-        server.tell(comparison_request(asked[pair.question], *asked_order(a, b), plan.pack), verdict)
+        server.tell(comparison_request(asked[pair.question], a, b, plan.pack), verdict)
 
 
 def domain_of(pack: Pack) -> RelationLabels:

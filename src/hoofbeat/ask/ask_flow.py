@@ -43,6 +43,7 @@ from hoofbeat.audit.answers_by_source import (
 )
 from hoofbeat.audit.pair_judge import compare_answers
 from hoofbeat.audit.source_citations import NO_SECTION, check_citations
+from hoofbeat.audit.source_names import stated_date
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
@@ -248,7 +249,11 @@ def ask_sources(
         SourceReply(name=source.name, documents=tuple(each.id for each in source.documents), answer=answer)
         for source, answer in zip(chosen, answers, strict=True)
     ]
-    compared = compare_answers(model, [question], answers, pack, progress=progress)
+    dates = {
+        answer.source: "; ".join(sorted({stated_date(each)[0] for each in source.documents} - {""}))
+        for source, answer in zip(chosen, answers, strict=True)
+    }
+    compared = compare_answers(model, [question], answers, pack, dates=dates, progress=progress)
     return replace(empty, sources=tuple(said), comparisons=tuple(compared))
 
 

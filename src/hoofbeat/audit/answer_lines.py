@@ -17,7 +17,7 @@ from hoofbeat.text import cut, for_word_matching, one_line
 NONE_GIVEN = "none given"
 """The strength of a recommendation that the source does not grade."""
 
-MAX_LINE, MAX_STRENGTH = 110, 60
+MAX_LINE, MAX_STRENGTH = 110, 120
 _NO_STRENGTH = frozenset(
     ("", "none", NONE_GIVEN, "not given", "not graded", "not stated", "n a", "na", "null", "no grade")
 )
@@ -47,7 +47,13 @@ def line_doubts(
         for each in objections(statement, [answer, quote], question)
     ]
     if strength not in ("", NONE_GIVEN):
-        words = for_word_matching(strength)
-        if not any(words in for_word_matching(passage.text) for passage in passages):
+        texts = [for_word_matching(passage.text) for passage in passages]
+        # the grades of two recommendations are apart in the passages; one grade may itself have a semicolon
+        if not _is_in(strength, texts) and not all(_is_in(part, texts) for part in strength.split(";")):
             found.append(f"the strength that it gives is not in what was shown: {strength}")
     return found
+
+
+def _is_in(strength: str, texts: Sequence[str]) -> bool:
+    words = for_word_matching(strength)
+    return words in _NO_STRENGTH or any(words in text for text in texts)

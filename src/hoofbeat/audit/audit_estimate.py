@@ -18,6 +18,7 @@ from hoofbeat.audit.judge_votes import NO_VOTE, Judges, judges_of
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_pairs
 from hoofbeat.audit.pair_plan import Claim, plan_pairs
 from hoofbeat.audit.source_audit import PairToProbe, in_blocks, offer_to_probe, probe_order
+from hoofbeat.audit.source_names import source_dates
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.models.model import NOT_IN_LEDGER, LedgerModel
@@ -34,12 +35,14 @@ def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> Estimate:
     reader = LedgerModel(model)
     total = Estimate()
     claims: dict[str, list[Claim]] = {}
+    dates = source_dates(plan.sources)
     open_answers: dict[str, int] = {}
     for answer, unasked in _each_answer(plan, model, reader):
         if not _is_missing(answer.failure):
-            claims.setdefault(answer.question, []).append(Claim.of(answer))
+            claims.setdefault(answer.question, []).append(Claim.of(answer, plan.pack, dates))
         elif answer.text:
-            claims.setdefault(answer.question, []).append(Claim(answer.source, answer.text))
+            spoken = replace(answer, failure=None)
+            claims.setdefault(answer.question, []).append(Claim.of(spoken, plan.pack, dates))
         else:
             open_answers[answer.question] = open_answers.get(answer.question, 0) + 1
             if unasked is not None:

@@ -9,7 +9,7 @@ the label is taken if the output is little more than a label, without any other 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -64,6 +64,7 @@ def comparison_request(question: Question, a: str, b: str, pack: Pack) -> ChatRe
         "answer_a": a,
         "answer_b": b,
         "labels": pack.choices,
+        "decision": pack.decision.strip(),
         "reader": pack.reader,
         "significance_meaning": pack.significance_meaning.strip(),
         "schema_note": note,
@@ -190,10 +191,11 @@ def compare_answers(
     answers: Sequence[Answer],
     pack: Pack,
     *,
+    dates: Mapping[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> list[Comparison]:
-    """Compare every pair of answers to each question, all of them in memory."""
-    claims = claims_by_question(answers)
+    """Compare every pair of answers to each question, all of them in memory; `dates` are those of the sources."""
+    claims = claims_by_question(answers, pack, dates)
     plans = [plan_pairs(question, claims.get(question.id, ())) for question in questions]
     judge = PairJudge(model, pack)
     verdicts = judge_pairs(judge, plans, progress=progress)

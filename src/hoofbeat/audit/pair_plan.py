@@ -11,16 +11,18 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from hoofbeat.audit.answer_lines import MAX_STRENGTH
 from hoofbeat.audit.pair_table import BASES, TableEnums
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Failure, Question
+from hoofbeat.text import cut, one_line
 
 if TYPE_CHECKING:
     import polars
@@ -43,17 +45,35 @@ assert BASES == ("judged", "absent", "same", "shared", "group")
 
 
 class Claim(Struct, frozen=True):
-    """What is kept of an answer to compare it: the source, what it says, and whether it is silent or failed."""
+    """What is kept of an answer to compare it: the source, what it says, and whether it is silent or failed.
+
+    Where the pack compares strengths, the strength is part of the text: another strength makes another answer. The date
+    is only shown below the text, so that a source that repeats another one years later asks for no call.
+    """
 
     source: str
     text: str = ""
     absent: bool = False
     failure: Failure | None = None
+    date_line: str = ""
 
     @staticmethod
-    def of(answer: Answer) -> Claim:
-        """What is compared of an answer."""
-        return Claim(answer.source, "" if answer.absent else answer.text, bool(answer.absent), answer.failure)
+    def of(answer: Answer, pack: Pack, dates: Mapping[str, str] | None = None) -> Claim:
+        """What is compared of an answer; `dates` are those of the sources, by their ids."""
+        if answer.absent or answer.failure is not None:
+            text = "" if answer.absent else answer.text
+            return Claim(answer.source, text, bool(answer.absent), answer.failure)
+        text, dated = answer.text, ""
+        if "strength" in pack.answer_details:  # audits made before answers had a strength know none
+            strength = cut(one_line(answer.strength), MAX_STRENGTH) or "not recorded"
+            text = f"{text.rstrip()}\nStrength of the recommendation: {strength}"
+        if "date" in pack.answer_details:
+            dated = f"Date of the {pack.source_word}: {one_line((dates or {}).get(answer.source, '')) or 'not known'}"
+        return Claim(answer.source, text, date_line=dated)
+
+    def shown(self, text: str = "") -> str:
+        """What a judge is shown of it: its text, or another of the same form, and its date."""
+        return "\n".join(filter(None, (text or self.text, self.date_line)))
 
 
 class PairVerdict(Struct, frozen=True):
@@ -118,7 +138,7 @@ def asked_ranks(texts: Sequence[str]) -> list[int]:
 
 
 def spoken_texts(claims: Sequence[Claim]) -> list[str]:
-    """For each claim the text that a judge is shown: of those with the same normal form the least, whoever has it."""
+    """For each claim the text that a judge is shown, without the date: the least of the same form, whoever has it."""
     least: dict[str, str] = {}
     forms = [same_answer_form(claim.text) if claim.text else "" for claim in claims]
     for form, claim in zip(forms, claims, strict=True):
@@ -132,11 +152,13 @@ def explain_sides(reasoning: str, a: str, b: str, *, exchanged: bool) -> str:
     return f"(A is {b}, B is {a}.) {reasoning}" if reasoning and exchanged else reasoning
 
 
-def claims_by_question(answers: Iterable[Answer]) -> dict[str, list[Claim]]:
+def claims_by_question(
+    answers: Iterable[Answer], pack: Pack, dates: Mapping[str, str] | None = None
+) -> dict[str, list[Claim]]:
     """What is compared of these answers, question by question, sources in alphabetical order."""
     found: dict[str, list[Claim]] = {}
     for answer in answers:
-        found.setdefault(answer.question, []).append(Claim.of(answer))
+        found.setdefault(answer.question, []).append(Claim.of(answer, pack, dates))
     for claims in found.values():
         claims.sort(key=lambda claim: claim.source)
     return found
@@ -196,7 +218,8 @@ def plan_pairs(question: Question, claims: Sequence[Claim]) -> PairPlan:
         asked = list(zip(first_shown.tolist(), second_shown.tolist(), strict=True))
         by[left] = place[number]
         basis[left[chosen[by[left]] != left]] = _SHARED
-    return PairPlan(question, claims, a, b, basis, failed, asked, by, texts, exchanged)
+    shown = [claim.shown(text) for claim, text in zip(claims, texts, strict=True)]
+    return PairPlan(question, claims, a, b, basis, failed, asked, by, shown, exchanged)
 
 
 def _text_classes(claims: Sequence[Claim]) -> Numbers:

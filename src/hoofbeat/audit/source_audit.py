@@ -28,6 +28,7 @@ from hoofbeat.audit.pair_judge import PairJudge, judge_pairs, judge_texts
 from hoofbeat.audit.pair_plan import Claim, PairPlan, PairVerdict, pair_frame, plan_pairs
 from hoofbeat.audit.pair_table import PartWriter, TableEnums
 from hoofbeat.audit.source_citations import count_citations
+from hoofbeat.audit.source_names import source_dates
 from hoofbeat.errors import BatchPending
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import Model
@@ -257,13 +258,14 @@ def answer_all_sources(
     """Write every answer of the plan, in order; returns what is compared of them, question by question."""
     tally = AnswerTally()
     claims: dict[str, list[Claim]] = {}
+    dates = source_dates(plan.sources)
     pending: list[BatchPending] = []
     with target.open("wb") as stream, progress.task("answering from each source", plan.size) as task:
         for block in _answered(plan, model, pending, task):
             for answer in block:
                 stream.write(_encode(answer))
                 stream.write(b"\n")
-                claims.setdefault(answer.question, []).append(Claim.of(answer))
+                claims.setdefault(answer.question, []).append(Claim.of(answer, plan.pack, dates))
             tally.add(block)
         stream.flush()
         os.fsync(stream.fileno())

@@ -151,6 +151,11 @@ class SourceNames:
         return name_sides(reasoning, a, b, self.short)
 
 
+def source_dates(sources: Iterable[AuditSource]) -> dict[str, str]:
+    """The date of each source by its id, as readers are shown it; empty where none is known."""
+    return {name.id: name.dated for name in SourceNames(sources)}
+
+
 def _named(source: AuditSource, facet: str, short: str) -> SourceName:
     date, by = source.date, source.dated_by
     if not date:  # audits made before sources had a date

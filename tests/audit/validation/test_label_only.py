@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
@@ -67,6 +68,16 @@ def test_the_label_alone_is_asked_for_with_the_same_definitions() -> None:
     assert "Give it." in later.messages[0].content
     assert "Consistent" not in later.messages[0].content
     assert "Write none." in details_request(BATH, "Yes.", "No.", PACK.label("Complementary"), PACK).messages[0].content
+
+
+def test_strength_and_date_are_shown_in_both_ways_where_the_pack_asks_for_them(audit: Audit) -> None:
+    pack = msgspec.structs.replace(PACK, answer_details=["strength", "date"])
+    audit.__dict__["pack"] = pack
+    pairs, _ = draw_pairs(audit, {"Divergent": 1}, judged=True)
+    (item,) = pairs_to_judge(audit, pairs, {})
+    lines = "Strength of the recommendation: not recorded\nDate of the handbook: not known"
+    assert item.a.endswith(lines)
+    assert item.b.endswith(lines)
 
 
 def test_each_way_gives_its_record(audit: Audit, ledger: Ledger) -> None:

@@ -71,9 +71,8 @@ def compare_block(
         for plan, sources in wanted:
             mine = pairs[plan.question]
             a, b = (places[plan.question, source] for source in sources)
-            shown.append(
-                (mine, a, b) if asked_order(mine.texts[a], mine.texts[b])[0] == mine.texts[a] else (mine, b, a)
-            )
+            one, two = mine.claims[a].text, mine.claims[b].text  # the date decides no order
+            shown.append((mine, a, b) if asked_order(one, two)[0] == one else (mine, b, a))
         items = [(mine.question, mine.texts[a], mine.texts[b]) for mine, a, b in shown]
         said = judge_texts(judge, items, progress=progress)
         rows = []
@@ -131,15 +130,17 @@ def check_economy(
 
     frame = scan_table(table)
     sample = check_sample(_rows(frame.filter(polars.col("basis") == SPREAD)), size, seed)
-    texts = {
-        (name, claim.source): text
+    spoken_by = {
+        (name, claim.source): (text, claim.shown(text))
         for name in {each.question for each in sample}
         for claim, text in zip(claims[name], spoken_texts(claims[name]), strict=True)
     }
-    items = [
-        (questions[each.question], *asked_order(texts[each.question, each.a], texts[each.question, each.b]))
-        for each in sample
-    ]
+    items = []
+    for each in sample:
+        sides = [spoken_by[each.question, side] for side in (each.a, each.b)]
+        first = asked_order(sides[0][0], sides[1][0])[0]
+        a, b = sides if first == sides[0][0] else sides[::-1]
+        items.append((questions[each.question], a[1], b[1]))
     said = judge_texts(judge, items, title="checking economy", progress=progress)
     real = [
         _comparison(each.question, each.a, each.b, verdict, judge.name)

@@ -18,8 +18,9 @@ from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement, compa
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_folder import ABLATION, ValidationFolder, write_tables
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request
-from hoofbeat.audit.pair_plan import PairVerdict, asked_order
+from hoofbeat.audit.pair_plan import Claim, PairVerdict, asked_order
 from hoofbeat.audit.sample_records import PairJudgedTwice, PairLabel, SampledPair
+from hoofbeat.audit.source_names import source_dates
 from hoofbeat.audit.validation.packets import answers_of, draw_pairs
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import ChatRequest, Estimate, Model
@@ -47,9 +48,13 @@ def pairs_to_judge(
     """The pairs by question and sources, each with its texts in the order in which the audit's judge was shown them."""
     questions = {question.id: question for question in audit.questions}
     answers = answers_of(audit, pairs)
+    dates = source_dates(audit.sources)
     found = []
     for pair in sorted(pairs, key=lambda each: each.key):
-        a, b = asked_order(answers[pair.question, pair.a].text, answers[pair.question, pair.b].text)
+        claims = [Claim.of(answers[pair.question, side], audit.pack, dates) for side in (pair.a, pair.b)]
+        if asked_order(claims[0].text, claims[1].text)[0] != claims[0].text:
+            claims.reverse()
+        a, b = (claim.shown() for claim in claims)
         reference = references.get(pair.key, "")
         found.append(PairToJudgeTwice(pair=pair, question=questions[pair.question], a=a, b=b, reference=reference))
     return found
@@ -65,6 +70,7 @@ def label_request(question: Question, a: str, b: str, pack: Pack) -> ChatRequest
         "answer_a": a,
         "answer_b": b,
         "labels": pack.choices,
+        "decision": pack.decision.strip(),
         "reader": pack.reader,
     }
     return prompt.request(values, schema=schema)

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -62,19 +62,24 @@ class SynonymGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class RelationLabel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One relation between two answers: its name, its operational definition, and how it counts.
 
-    `diverges`: it counts as disagreement. `topic`: the judge names what the two differ in. `significance`: the judge
-    says how much that matters.
+    `example`: an invented question with two answers that have this label, for the judge. `diverges`: it counts as
+    disagreement. `topic`: the judge names what the two differ in. `significance`: the judge says how much that matters.
     """
 
     name: str
     definition: str
+    example: str = ""
     diverges: bool = False
     topic: bool = False
     significance: bool = False
 
 
 class Pack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A domain: its labels in order (the first is the absent one, the second the consistent one), words and facets."""
+    """A domain: its labels in order (the first is the absent one, the second the consistent one), words and facets.
+
+    `decision` tells a judge in which order to try the labels. `answer_details` are what a judge is shown below each
+    answer.
+    """
 
     extension_kind: ClassVar[str] = "pack"
     extension_package: ClassVar[str] = "hoofbeat.prompts.packs"
@@ -89,6 +94,8 @@ class Pack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     significance_levels: list[str]
     significance_meaning: str
     labels: list[RelationLabel]
+    decision: str = ""
+    answer_details: list[Literal["strength", "date"]] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     subtopics: dict[str, list[str]] = field(default_factory=dict)
     group_words: dict[str, list[str]] = field(default_factory=dict)
@@ -234,7 +241,9 @@ def _over(base: Pack | None, values: dict[str, object]) -> dict[str, object]:
     inherited = msgspec.to_builtins(base)
     own = values.get("expansions")
     words = [*own, *inherited["expansions"]] if isinstance(own, list) else inherited["expansions"]
-    kept = {name: value for name, value in inherited.items() if name not in ("name", "fingerprint")}
+    # an order of decision names labels, so it is of no use to a pack with labels of its own
+    left = {"name", "fingerprint", *(("decision",) if "labels" in values else ())}
+    kept = {name: value for name, value in inherited.items() if name not in left}
     return {**kept, **values, "expansions": words}
 
 
