@@ -26,7 +26,7 @@ from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model, load_model
 from hoofbeat.records import Passage
 from hoofbeat.store import Ledger
-from tests.answering.support import Says, ScriptedServer, check_fenced
+from tests.answering.support import Says, ScriptedServer, asked_for, check_fenced
 from tests.retrieval.support import HashedWords
 
 FEVER = "When should I call the transplant team about my temperature?"
@@ -286,6 +286,14 @@ def test_each_institution_answers_by_itself_and_pairs_are_compared(handbooks: Se
     ]
     assert all(view.rows[i][j] == view.rows[j][i] for i in range(6) for j in range(6))
     assert sum(cell.number == 1 for row in view.rows for cell in row) == 2
+
+
+def test_clinicians_pairs_are_compared_with_strength_and_date(handbooks: SearchableCorpus, ledger: Ledger) -> None:
+    with ScriptedServer(*script()) as server:
+        ask = AskRequest(text=FEVER, line="bm25", model="stub", by="institution", k=2, pack="clinicians")
+        run_ask(ask, [handbooks], model=model_of(server, ledger))
+    (call,) = (seen.text for seen in server.seen if "classification" in asked_for(seen.body))
+    assert call.count("\nStrength of the recommendation: none given\nDate of the guideline: 20") == 2
 
 
 def test_one_source_is_nothing_to_compare(cases: SearchableCorpus, ledger: Ledger) -> None:

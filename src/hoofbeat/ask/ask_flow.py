@@ -43,7 +43,6 @@ from hoofbeat.audit.answers_by_source import (
 )
 from hoofbeat.audit.pair_judge import compare_answers
 from hoofbeat.audit.source_citations import NO_SECTION, check_citations
-from hoofbeat.audit.source_names import stated_date
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
@@ -249,12 +248,19 @@ def ask_sources(
         SourceReply(name=source.name, documents=tuple(each.id for each in source.documents), answer=answer)
         for source, answer in zip(chosen, answers, strict=True)
     ]
-    dates = {
+    dates = _dates(chosen, answers) if "date" in pack.answer_details else None
+    compared = compare_answers(model, [question], answers, pack, dates=dates, progress=progress)
+    return replace(empty, sources=tuple(said), comparisons=tuple(compared))
+
+
+def _dates(chosen: Sequence[_Source], answers: Sequence[Answer]) -> dict[str, str]:
+    """The dates that the documents of each source state."""
+    from hoofbeat.audit.source_names import stated_date  # noqa: PLC0415 - most packs show no date
+
+    return {
         answer.source: "; ".join(sorted({stated_date(each)[0] for each in source.documents} - {""}))
         for source, answer in zip(chosen, answers, strict=True)
     }
-    compared = compare_answers(model, [question], answers, pack, dates=dates, progress=progress)
-    return replace(empty, sources=tuple(said), comparisons=tuple(compared))
 
 
 def _sources(
