@@ -116,6 +116,16 @@ def test_an_objection_says_what_the_source_has() -> None:
         ("Ear drops should not be used.", "Should ear drops be used?\nThe panel recommends against ear drops."),
         ("The guideline does not mention ear drops for swimmers.", "Ear drops are used for swimmers at 3 visits."),
         ("The text gives no dose for children under 6 years.", "The dose for adults is 3 mg."),
+        # grades, enumerated conditions and lists of what is absent
+        ("Scans are not needed in acute gout (recommendation against).", "Do not scan patients with acute gout."),
+        (
+            "Surgery is best in those fit for it and without heart failure that limits walking.",
+            "Surgery is best in adults who (1) are fit for it and (2) do not have heart failure that limits walking.",
+        ),
+        (
+            "It applies to men who have no cough and no prior asthma.",
+            "Men without cough and without prior asthma",
+        ),
         # lines of a table
         ("Against early removal of the tube", "The panel suggests against early removal of the tube."),
         ("After a fracture, scan once a year.", "Patients with a prior fracture have a scan once a year."),
@@ -148,6 +158,10 @@ def test_faithful_answers_in_the_words_of_strong_models_raise_no_alarm(statement
             "Tell patients to rinse the lens daily, avoid tap water, use a fresh box.",
         ),
         ("The guideline does not recommend ear drops.", "Ear Drops\nThe guideline recommends ear drops for swimmers."),
+        (
+            "Chest films should be used for cough.",
+            "The society advises that chest films, old or new, not be used for cough.",
+        ),
         ("Do not rinse the lens.", "Lens Care\n- Rinse the lens\n- Dry the case"),
     ],
 )

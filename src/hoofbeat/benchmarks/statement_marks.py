@@ -194,6 +194,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\brul(?:e|es|ed|ing) out\b", "excludes"),
         (r"\b(?:rather than|instead of|as opposed to)\b", ", not"),
         (r"\bin spite of\b", "despite"),
+        (r"(?:(?<=\band )|(?<=\bor )|(?<=\bwho )|(?<=[,;:] ))\((?:\d|[a-h]|i{1,3}|iv|vi?)\) ", ""),  # "who (1) are"
         (r"n't\b", " not"),
         (r"\bcan ?not\b", "can not"),
     )
@@ -210,6 +211,7 @@ _ELLIPTICAL = re.compile(r"[ ,]*(?:but|and) not (?:in|for|on|among|during)\b")
 _FRONTED = re.compile(r"[ ,]*(?:after|before|in|for|at|with|on|during|from|by|under|among)\b")
 _REFERS = re.compile(r"[ ,]*(?:this|these|those|it|they) (?:is|are|means?|includes?)\b")
 _STOPS = ("stop", "discontinu", "withdraw", "withh", "suspend", "ceas")
+_GRADED_AGAINST = re.compile(r"\([^()]*\bagainst[^\w()]*\)")  # "is not needed (recommendation against)" denies once
 _EARLIER = frozenset(("before", "after", "until"))
 _MEANT = re.compile(r"\b(?:it|them|they|its|their|one)\b|^[ ,]*which\b")
 _REFERRED = re.compile(r"\b(?:that|this) (?:age|value|level|limit|threshold|dose|size)\b(?! (?:range|group))")
@@ -636,7 +638,7 @@ def _stretches(text: str) -> list[_Stretch]:
             kind = ""
         elif word in ("and", "or") and _opens(text[start : token.start()], behind):
             goes_on = kind in known.conditions and behind[0] not in known.verbs
-            inside = goes_on or (bool(kind) and kind != "without" and behind[0] in known.finite)
+            inside = goes_on or (bool(kind) and kind != "without" and behind[0] in known.finite | {"no"})
             turn(token.start(), qualifies=inside, new=not inside)
             kind, own = (kind, at) if inside else ("", 0)
         elif word == "," and _denied_next(behind) and not _fronted(text[start : token.start()], behind[0]):
@@ -657,6 +659,8 @@ def _fronted(text: str, word: str) -> bool:
 def _denied_next(behind: list[str]) -> bool:
     """Whether a denial follows a comma: ", not with iodine", ", avoid soap", ", mild anaemia does not"."""
     finite = _words().clauses.finite
+    if behind[:2] == ["not", "be"]:  # "recommends that radiography, …, not be used"
+        return False
     return (behind[:1] and behind[0] in _words().clauses.forbids | {"not", "never"}) or any(
         one in finite and two == "not" for one, two in itertools.pairwise(behind[1:5])
     )
@@ -708,7 +712,9 @@ def _denials(text: str) -> tuple[int, list[str]]:
     ]
     listed = [word for word in found if word in denial.listed]
     others = [word for word in found if word not in denial.listed]
-    count = len(others) + len(re.findall(rf"\b{denial.against}\b", text))
+    against = len(re.findall(rf"\b{denial.against}\b", text))
+    graded = bool(found) and against > 0 and bool(_GRADED_AGAINST.search(text))
+    count = len(others) + against - graded
     before = set(found[: found.index(listed[0])]) if listed else set()
     count += bool(listed) and before.isdisjoint(("not", "never"))
     return count, [denial.inside[word] for word in found if word in denial.inside]
