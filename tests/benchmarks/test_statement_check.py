@@ -90,9 +90,9 @@ def test_an_objection_says_what_the_source_has() -> None:
         ),
         # a sentence that is broken over lines, and items of a list
         (
-            "The society does not recommend bone scans in women with less than five years to live.",
-            "The society does not recommend routine bone scans in women aged 80+\n\nor\n\nwomen with less than five "
-            "years to live. (Grade C)",
+            "The society does not recommend routine scans in any woman with less than a 5 to 10 year life expectancy.",
+            "The society does not recommend routine scans in women aged 80+\n\nor\n\nany woman with less than a 5 to "
+            "10 year life expectancy. (Grade C)",
         ),
         ("Do not give codeine to nursing mothers.", "Do not give codeine to:\n- children\n- nursing mothers"),
         (
@@ -113,14 +113,23 @@ def test_an_objection_says_what_the_source_has() -> None:
             "The passages recommend no drug for preventing ear infections.",
             "Prevention of Ear Infections\n\nRinse daily.",
         ),
-        ("Ear drops should not be used.", "Should ear drops be used?\nThe panel recommends against ear drops."),
+        (
+            "No drops are advised for prevention of ear infections.",
+            "Prevention of Ear Infections\n\nRinse the ear daily.",
+        ),
+        (
+            "Ear drops should not be used in swimmers.",
+            "Should ear drops be used in swimmers?\nThe panel advises against it.",
+        ),
         ("The guideline does not mention ear drops for swimmers.", "Ear drops are used for swimmers at 3 visits."),
         ("The text gives no dose for children under 6 years.", "The dose for adults is 3 mg."),
         # grades, enumerated conditions and lists of what is absent
         ("Scans are not needed in acute gout (recommendation against).", "Do not scan patients with acute gout."),
         (
-            "Surgery is best in those fit for it and without heart failure that limits walking.",
-            "Surgery is best in adults who (1) are fit for it and (2) do not have heart failure that limits walking.",
+            "Surgery is most suitable in those fit for theatre if bleeding is found and without lung disease that "
+            "limits walking.",
+            "Surgery would be most suitable among adults who (1) are fit for theatre if bleeding is found and (2) do "
+            "not have lung disease that would limit walking.",
         ),
         (
             "It applies to men who have no cough and no prior asthma.",
