@@ -377,9 +377,11 @@ def test_ten_questions_and_eight_institutions_fit_one_printed_page(browser: Brow
     pdf = pypdfium2.PdfDocument(page.pdf(prefer_css_page_size=True))
     texts = [pdf[place].get_textpage().get_text_range() for place in range(len(pdf))]
     (place,) = [number for number, text in enumerate(texts) if "Who says what: Blood pressure" in text]
+    assert place == 0, "title, notice and table are on the first page"
     width, height = pdf[place].get_size()
     assert (round(width), round(height)) == (842, 595)
     for words in (
+        "Pressure",
         "group 0?",
         "group 9?",
         "Institution 1",

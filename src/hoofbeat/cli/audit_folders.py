@@ -96,7 +96,11 @@ def table_command(audit: Path, as_json: bool) -> None:
             click.echo(for_terminal(f"\n{row.question}: {one_line(row.text)}\n{row.verdict}"))
             for line in (line for cell in row.cells for line in cell_lines(cell)):
                 click.echo(for_terminal(f"  {one_line(line)}"))
-    screen.say(signs_in_words())
+        if table.unanswered:
+            click.echo(for_terminal("\nNo document answers:"))
+            for row in table.unanswered:
+                click.echo(for_terminal(f"  {row.question}: {one_line(row.text)}"))
+    screen.say(signs_in_words(tables))
     screen.say(f"next: {shlex.join(['hoofbeat', 'report', str(audit), '-o', 'report'])}")
 
 

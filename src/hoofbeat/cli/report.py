@@ -23,7 +23,9 @@ class _ReportCommand(click.Command):
 
 @click.command("report", cls=_ReportCommand)
 @click.argument("artefacts", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--title", default="", help="Title of the report.  [default: the names of the folders]")
+@click.option(
+    "--title", default="", help="Title of the report.  [default: the topics of an audit, else the names of the folders]"
+)
 @click.option(
     "--published",
     multiple=True,

@@ -231,7 +231,8 @@ class StatementView(Struct, frozen=True, kw_only=True):
     """What an institution says to a question, in one line.
 
     `tone` is the colour and `sign` the mark beside it, for readers who see no colours; `tag` says in a word where it
-    differs. `facts` are strength and date, `flags` what is to be minded; `note` is the number of its footnote.
+    differs, and from whom or with whom. `facts` are strength and year, `flags` what to mind; `check` says that its
+    footnote, of the number `note`, has an objection.
     """
 
     line: str
@@ -240,6 +241,7 @@ class StatementView(Struct, frozen=True, kw_only=True):
     tag: str = ""
     facts: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    check: str = ""
     note: int = 0
     link: str = ""
 
@@ -256,19 +258,23 @@ class SynthesisRowView(Struct, frozen=True, kw_only=True):
 
 
 class FootnoteView(Struct, frozen=True, kw_only=True):
-    """The passage behind a statement."""
+    """The passage behind a statement, what the check objects to, and the newer document that says otherwise."""
 
     number: int
     who: str
     quote: str
     where: str
+    check: str = ""
+    newer: str = ""
     link: str = ""
 
 
 class SynthesisView(Struct, frozen=True, kw_only=True):
     """Who says what on one topic: questions down, institutions (name and small print) across, on one printed page.
 
-    `size` is the step of the type's size in print, 0 the largest. `table` holds the same for Markdown, CSV and LaTeX.
+    `notes` are those of the whole topic, with its last table. `unanswered` are questions (text and link) on which all
+    are silent; `foot` says how to read the table. `size` is the step of the type's size in print, 0 the largest.
+    `table` holds the same for Markdown, CSV and LaTeX.
     """
 
     kind: ClassVar[str] = "synthesis"
@@ -278,7 +284,11 @@ class SynthesisView(Struct, frozen=True, kw_only=True):
     columns: tuple[tuple[str, str], ...]
     rows: tuple[SynthesisRowView, ...]
     notes: tuple[FootnoteView, ...]
+    notes_id: str
+    notes_title: str
     key: tuple[tuple[str, str, str], ...]
+    foot: str
+    unanswered: tuple[tuple[str, str], ...]
     size: int
     table: Table
 

@@ -176,7 +176,6 @@ def build_report(
     """
     if not paths:
         raise UsageError("a report needs at least one artefact", fix="name folders that hoofbeat commands wrote")
-    title = title or _folder_names(paths)
     chosen = options or ReportOptions()
     check_papers(chosen.published)
     artefacts = [open_artefact(path, report_kinds()) for path in dict.fromkeys(path.resolve() for path in paths)]
@@ -193,14 +192,14 @@ def build_report(
         draft.finish(
             Manifest(
                 kind=KIND,
-                title=title,
+                title=report.title,
                 command=list(command),
                 inputs=[
                     *(artefact.reference() for artefact in artefacts),
                     *(file_reference(path, "labels") for path in chosen.errors),
                 ],
                 settings={
-                    "title": title,
+                    "title": report.title,
                     "notes": list(notes),
                     "planted": len(planted or {}),
                     "formats": list(formats),
@@ -219,9 +218,9 @@ def build_report(
     return open_artefact(target, KIND)
 
 
-def _folder_names(paths: Sequence[Path]) -> str:
+def _folder_names(artefacts: Sequence[Artefact]) -> str:
     """What a report is about, where nobody says it: the names of the first folders."""
-    names = list(dict.fromkeys(path.resolve().name for path in paths))
+    names = list(dict.fromkeys(artefact.path.resolve().name for artefact in artefacts))
     if len(names) > _MAX_NAMES:
         return some_of(names, _MAX_NAMES)
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
@@ -236,7 +235,10 @@ def assemble(
     options: ReportOptions | None = None,
     progress: Progress = SILENT,
 ) -> Report:
-    """The report as blocks, chapter by chapter in the order of the flow, whatever the order of the artefacts."""
+    """The report as blocks, chapter by chapter in the order of the flow, whatever the order of the artefacts.
+
+    Without a title it has the subject of its only chapter, else the names of the folders.
+    """
     chapters = _chapters(artefacts, planted, options or ReportOptions(), progress)
     blocks: list[Block] = [block for chapter in chapters for block in chapter.all_blocks()]
     if not chapters:
@@ -244,7 +246,7 @@ def assemble(
     blocks += origin_blocks(artefacts)
     kinds = [kind for kind in report_kinds() if any(artefact.manifest.kind == kind for artefact in artefacts)]
     return Report(
-        title=title,
+        title=title or (chapters[0].subject if len(chapters) == 1 else "") or _folder_names(artefacts),
         notice=_NOTICE,
         version=__version__,
         subtitle=f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}.",

@@ -52,13 +52,14 @@ class OwnFigure(Struct, frozen=True, kw_only=True):
 class Chapter(Struct, frozen=True, kw_only=True):
     """One chapter of a report: its title and anchor, its blocks, and what the first screen says of it.
 
-    `opening` comes before the report's key figures. `files` (name, content) are written beside the page as they are;
-    `figures` can be set beside published ones.
+    `subject` is the title of a report with this chapter only. `opening` comes before the report's key figures. `files`
+    (name, content) are written beside the page as they are; `figures` can be set beside published ones.
     """
 
     title: str
     id: str
     blocks: tuple[Block, ...]
+    subject: str = ""
     opening: tuple[Block, ...] = ()
     cards: tuple[Card, ...] = ()
     leads: tuple[Lead, ...] = ()

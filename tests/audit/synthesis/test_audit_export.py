@@ -79,9 +79,9 @@ def test_a_question_s_name_is_no_path(name: str) -> None:
 def test_who_says_what_on_a_terminal_and_as_json(tmp_path: Path) -> None:
     audit = Audit(teaching_audit(tmp_path / "audit"))
     told = hoofbeat("audit", "table", "audit", folder=tmp_path)
-    assert "✗ Cairn Liver handbook (invented): Grapefruit is allowed" in told.stdout
+    assert "⇄ Cairn Liver handbook (invented): Grapefruit is allowed" in told.stdout
     assert "– Cairn Liver handbook (invented): silent" in told.stdout
-    assert "= agrees with most" in told.stderr
+    assert "⇄ OPPOSITE to the one named" in told.stderr
     found = json_of(hoofbeat("audit", "table", "audit", "--json", folder=tmp_path))
     assert found["counts"]["kept"] == len(found["rows"]) == len(audit.answers)
     assert {"question_text", "institution", "answer", "quotes", "labels", "strength", "date"} <= set(found["rows"][0])

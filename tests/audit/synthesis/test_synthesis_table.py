@@ -34,12 +34,12 @@ NAMES = SourceNames(SOURCES)
 ALDER = ("ab", "ac", "ad")
 
 
-def _row(labels: dict[str, str], silent: str = "") -> SynthesisRow:
+def _row(labels: dict[str, str], silent: str = "", asked: int = 4) -> SynthesisRow:
     """A question with these labels (`ab`: of a and b; all others are consistent)."""
     statements = [
         SourceStatement(source=each.id, name=each.id, state="silent" if each.id in silent.split() else "answers",
                         line=each.id, year=NAMES[each.id].year)
-        for each in SOURCES[:4]
+        for each in SOURCES[:asked]
     ]  # fmt: skip
     spoken = [each.source for each in statements if each.state == "answers"]
     pairs = {(a, b): labels.get(f"{a}{b}", "Consistent") for a in spoken for b in spoken if a < b}
@@ -58,8 +58,10 @@ def _marks(row: SynthesisRow) -> str:
         (dict.fromkeys(ALDER, "Divergent"), "", "differs agrees agrees agrees", "Alder differs from 3 others"),
         (dict.fromkeys(ALDER, "Contradictory"), "", "opposes agrees agrees agrees", "Alder differs from 3 others"),
         (dict.fromkeys(("ac", "ad", "bc", "bd"), "Divergent"), "", "differs differs differs differs",
-         "No majority: Alder, Brook against Cairn, Dune"),
-        ({"ab": "Divergent"}, "c d", "differs differs silent silent", "No majority: Alder against Brook; 2 silent"),
+         "Two views: Alder and Brook / Cairn and Dune"),
+        ({"ab": "Divergent"}, "c d", "differs differs silent silent", "Alder and Brook differ; 2 silent"),
+        (dict.fromkeys(("ab", "ac", "bc"), "Divergent"), "d", "differs differs differs silent",
+         "Three views: Alder / Brook / Cairn; 1 silent"),
         ({}, "b c d", "alone silent silent silent", "Only Alder speaks; 3 silent"),
         ({}, "a b c d", "silent silent silent silent", "All are silent"),
     ],
@@ -69,12 +71,42 @@ def test_who_agrees_and_who_differs(labels: dict[str, str], silent: str, marks: 
     assert (_marks(row), row.verdict) == (marks, verdict)
 
 
+@pytest.mark.parametrize(
+    ("labels", "silent", "verdict"),
+    [
+        ({}, "", "Both agree"),
+        ({"ab": "Divergent"}, "", "Alder and Brook differ"),
+        ({}, "a", "Only Brook speaks"),
+        ({}, "a b", "Both are silent"),
+    ],
+)
+def test_two_institutions_are_both_and_not_most(labels: dict[str, str], silent: str, verdict: str) -> None:
+    assert _row(labels, silent, asked=2).verdict == verdict
+
+
+def test_a_view_names_who_shares_it_and_an_opposite_names_of_whom() -> None:
+    row = _row({"ac": "Contradictory", "ad": "Divergent", "bc": "Divergent", "bd": "Divergent"})
+    shown = [cell.shown[0] for cell in row.cells]
+    assert [each.mark for each in shown] == ["opposes", "differs", "opposes", "differs"]
+    assert [each.opposite_to for each in shown] == [("Cairn",), (), ("Alder",), ()]
+    assert [each.shared_with for each in shown] == [("Brook",), ("Alder",), ("Dune",), ("Cairn",)]
+
+
+def test_a_newer_document_is_named_only_where_none_as_new_agrees() -> None:
+    row = _row({"ab": "Divergent", "bc": "Divergent", "bd": "Divergent"})
+    assert [each.newer_differs for cell in row.cells for each in cell.shown] == ["", "", "", ""], (
+        "Cairn, of the same year as Brook, agrees with Alder"
+    )
+    row = _row({"ab": "Divergent", "bc": "Divergent", "bd": "Divergent"}, silent="c")
+    assert row.cells[0].shown[0].newer_differs == "Brook 2016"
+
+
 def test_the_outlier_and_the_older_statement_are_marked() -> None:
     row = _row(dict.fromkeys(("ab", "ac", "ad"), "Divergent"))
     first, *others = (cell.shown[0] for cell in row.cells)
     assert first.outlier
-    assert first.older_than == "2016 Cairn"
-    assert not any(each.outlier or each.older_than for each in others)
+    assert first.newer_differs == "Cairn 2016"
+    assert not any(each.outlier or each.newer_differs for each in others)
     assert dict(first.labels) == {"Brook": "Divergent", "Cairn": "Divergent", "Dune": "Divergent"}
 
 
@@ -108,7 +140,8 @@ def test_an_audit_becomes_a_table_for_each_topic(tmp_path: Path) -> None:
     audit = Audit(teaching_audit(tmp_path / "audit"))
     tables, left = synthesis_tables(audit)
     assert left == 0
-    assert sorted(row.question for table in tables for row in table.rows) == sorted(each.id for each in audit.questions)
+    shown = [row.question for table in tables for row in (*table.rows, *table.unanswered)]
+    assert sorted(shown) == sorted(each.id for each in audit.questions)
     assert all(len(table.rows) <= 10 and len(table.institutions) <= 8 for table in tables)
     for table in tables:
         contested = [row.contested for row in table.rows]

@@ -1,9 +1,9 @@
 """The synthesis table: questions down, institutions across, in each cell what that institution says, in one line.
 
 Sources take positions on a question: sources whose pair diverges are in different positions. The largest position is
-the majority, if no other is as large; who is outside it differs. Where a source differs from a newer one, its statement
-is marked as the older. Several documents of one institution share its column; where they take different positions, the
-cell shows each of them.
+the majority, if no other is as large; who is outside it differs. A statement names a newer document that says
+otherwise, if none as new agrees with it. Several documents of one institution share its column; where they take
+different positions, the cell shows each of them. Questions that no document answers are named below the table.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_value
 from hoofbeat.records import Answer, Question
-from hoofbeat.text import cut, some_of
+from hoofbeat.text import one_line, some_of
 
 AGREES, ADDS, DIFFERS, OPPOSES, ALONE, UNKNOWN = "agrees", "adds", "differs", "opposes", "alone", "unknown"
-"""How a statement relates to the others: they agree, it agrees and adds something, it differs, it says the opposite,
-nobody else speaks, or its pairs have no label."""
+"""How a statement relates to the others: they agree, they agree with different details, it differs, it says the
+opposite of another (by the strongest label), nobody else speaks, or its pairs have no label."""
 
 ANSWERS, SILENT, FAILED, UNASKED = "answers", "silent", "failed", "not asked"
 """What a source did with a question."""
@@ -37,7 +37,8 @@ ROWS, COLUMNS = 10, 8
 
 _TOPIC_FACETS = ("topic", "topics", "group")
 _EXACT = 14
-_NAMED, _NAME = 3, 36
+_NAMED = 3
+_NUMBERS = ("Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 Labels = Mapping[tuple[str, str], str]
 
 
@@ -45,7 +46,9 @@ class SourceStatement(Struct, frozen=True, kw_only=True):
     """What one document says to a question, with its proof.
 
     `first_sentence`: the line is the answer's first sentence, for no line was asked for. `position` counts from 1, the
-    largest first; 0 is none. `older_than` names a newer document that it differs from.
+    largest first; 0 is none. Of a statement that differs, `shared_with` names the institutions that share its position,
+    `opposite_to` those whose pair with it has the strongest label. `newer_differs` names a newer document that says
+    otherwise, where no document as new agrees with it.
     """
 
     source: str
@@ -59,7 +62,9 @@ class SourceStatement(Struct, frozen=True, kw_only=True):
     mark: str = ""
     position: int = 0
     outlier: bool = False
-    older_than: str = ""
+    shared_with: tuple[str, ...] = ()
+    opposite_to: tuple[str, ...] = ()
+    newer_differs: str = ""
     answer: str = ""
     quotes: tuple[str, ...] = ()
     cited: tuple[str, ...] = ()
@@ -102,12 +107,38 @@ class SynthesisRow(Struct, frozen=True, kw_only=True):
 
 
 class SynthesisTable(Struct, frozen=True, kw_only=True):
-    """The table of one topic, or a part of it that fits a page; `part` says which where there are several."""
+    """The table of one topic, or a part of it that fits a page, from its `first_row` and `first_column` (from 1).
+
+    `unanswered` are the topic's questions on which every document is silent, with the last part.
+    """
 
     topic: str
     institutions: tuple[str, ...]
     rows: tuple[SynthesisRow, ...]
-    part: str = ""
+    all_rows: int
+    all_columns: int
+    first_row: int = 1
+    first_column: int = 1
+    unanswered: tuple[SynthesisRow, ...] = ()
+
+    @property
+    def part(self) -> str:
+        """Which questions and institutions these are, where there are more."""
+        ranges = (
+            ("question", self.first_row, len(self.rows), self.all_rows),
+            ("institution", self.first_column, len(self.institutions), self.all_columns),
+        )
+        return ", ".join(
+            f"{noun}s {first} to {first + count - 1} of {total}" if count > 1 else f"{noun} {first} of {total}"
+            for noun, first, count, total in ranges
+            if count < total
+        )
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no part of the topic follows."""
+        row, column = self.first_row + len(self.rows), self.first_column + len(self.institutions)
+        return row > self.all_rows and column > self.all_columns
 
 
 def synthesis_tables(audit: Audit, most: int | None = None) -> tuple[list[SynthesisTable], int]:
@@ -144,6 +175,13 @@ def _topics(questions: Sequence[Question]) -> dict[str, str]:
         for question in questions
     }
     return found if len(questions) > ROWS or len(set(found.values())) == 1 else dict.fromkeys(found, "")
+
+
+def topics_in_words(questions: Sequence[Question]) -> str:
+    """The topics of questions, as a title; empty where they have none."""
+    found = (next(filter(None, (facet_value(each.facets, name) for name in _TOPIC_FACETS)), "") for each in questions)
+    told = listed([one_line(topic) for topic in dict.fromkeys(found) if topic])
+    return told[:1].upper() + told[1:]
 
 
 def _chosen(audit: Audit, most: int | None) -> set[str]:
@@ -227,15 +265,18 @@ def synthesis_row(
             return each
         source = each.source
         mine = {other: both[source, other] for other in speaking if other != source and (source, other) in both}
-        outside = not majority or place[source] > 1
-        newer = [other for other in mine if (source, other) in apart and names[source].older_than(names[other])]
-        newest = max(newer, key=lambda other: (names[other].year, other), default="")
+        outside = len(groups) > 1 and (not majority or place[source] > 1)
+        mark = _mark(mine, outside=outside, alone=len(speaking) == 1, domain=domain)
+        group = groups[place[source] - 1]
+        opposed = [other for other, label in mine.items() if mark == OPPOSES and label == domain.order[-1]]
         return replace(
             each,
-            mark=_mark(mine, outside=outside and len(groups) > 1, alone=len(speaking) == 1, domain=domain),
+            mark=mark,
             position=place[source],
-            outlier=majority and len(groups) > 1 and len(groups[place[source] - 1]) == 1 and place[source] > 1,
-            older_than=f"{names[newest].year} {names.short(newest)}" if newest else "",
+            outlier=majority and len(groups) > 1 and len(group) == 1 and place[source] > 1,
+            shared_with=_others(source, group if outside else (), names),
+            opposite_to=_others(source, opposed, names),
+            newer_differs=_newer(source, mine, domain, names),
             labels=tuple((names.short(other), label) for other, label in sorted(mine.items())),
         )
 
@@ -253,6 +294,23 @@ def synthesis_row(
             SynthesisCell(institution=name, statements=tuple(found)) for name, found in sorted(by_institution.items())
         ),
     )
+
+
+def _others(source: str, others: Iterable[str], names: SourceNames) -> tuple[str, ...]:
+    """The institutions of others, in order, without that of the source."""
+    return tuple(sorted({names.institution(other) for other in others} - {names.institution(source)}))
+
+
+def _newer(source: str, mine: Mapping[str, str], domain: RelationLabels, names: SourceNames) -> str:
+    """The newest document that is newer and says otherwise; nothing where one that is at least as new agrees."""
+    newer = [
+        other for other, label in mine.items() if label in domain.diverging and names[source].older_than(names[other])
+    ]
+    newest = max(newer, key=lambda other: (names[other].year, other), default="")
+    agreeing = [other for other, label in mine.items() if label not in (domain.absent, *domain.diverging)]
+    if not newest or any(names[each].year and not names[each].older_than(names[newest]) for each in agreeing):
+        return ""
+    return f"{names.institution(newest)} {names[newest].year}"
 
 
 def _mark(mine: Mapping[str, str], *, outside: bool, alone: bool, domain: RelationLabels) -> str:
@@ -299,50 +357,73 @@ def _largest(sources: Sequence[str], apart: Collection[tuple[str, str]]) -> tupl
     return tuple(sorted(kept))
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: `A`, `A and B`, `A, B and C`; of more, the first three and how many follow."""
+    if len(names) > _NAMED:
+        return some_of(names, _NAMED)
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def _verdict(
-    groups: Sequence[Sequence[str]], statements: Iterable[SourceStatement], names: SourceNames, *, majority: bool
+    groups: Sequence[Sequence[str]], statements: Sequence[SourceStatement], names: SourceNames, *, majority: bool
 ) -> str:
     """Who agrees and who differs, and how many are silent, in a few words."""
-    silent = len({names.institution(each.source) for each in statements if each.state == SILENT})
-    quiet = f"; {silent} silent" if silent else ""
-    spoken = [sorted({cut(names.institution(source), _NAME) for source in group}) for group in groups]
+    asked = {names.institution(each.source) for each in statements}
+    spoken = [sorted({names.institution(source) for source in group}) for group in groups]
+    quiet = {names.institution(each.source) for each in statements if each.state == SILENT}.difference(*spoken)
     if not spoken:
-        return "All are silent" if silent else "Nobody was asked"
-    if len(groups) == 1:
-        count = len(spoken[0])
-        told = f"Only {spoken[0][0]} speaks" if count == 1 else "Both agree" if count == 2 else f"All {count} agree"
-        return f"{told}{quiet}"
-    if majority:
-        others = [name for group in spoken[1:] for name in group if name not in spoken[0]]
-        told = (
-            f"{some_of(others, _NAMED)} {'differs' if len(others) == 1 else 'differ'}" if others else "Documents differ"
+        return ("Both are silent" if len(asked) == 2 else "All are silent") if quiet else "Nobody was asked"
+    silent = f"; {len(quiet)} silent" if quiet and len(asked) > 2 else ""
+    return f"{_views(spoken, majority=majority)}{silent}"
+
+
+def _views(spoken: Sequence[Sequence[str]], *, majority: bool) -> str:
+    """Who shares which view, of institutions that speak."""
+    first, *rest = spoken
+    everybody = sorted({name for group in spoken for name in group})
+    if not rest:
+        return (
+            f"Only {first[0]} speaks"
+            if len(first) == 1
+            else "Both agree"
+            if len(first) == 2
+            else f"All {len(first)} agree"
         )
-        return f"{told} from {len(spoken[0])} others{quiet}" if len(spoken[0]) > 1 else f"{told}{quiet}"
-    told = " against ".join(some_of(group, _NAMED) for group in spoken[:3])
-    more = f" and {len(spoken) - 3} more positions" if len(spoken) > 3 else ""
-    return f"No majority: {told}{more}{quiet}"
+    if len(everybody) == 1:
+        return f"Documents of {first[0]} differ"
+    if majority:
+        others = [name for name in everybody if name not in first]
+        if not others:
+            return "Documents differ"
+        most = f"{len(first)} others" if len(first) > 1 else first[0]
+        return f"{listed(others)} {'differs' if len(others) == 1 else 'differ'} from {most}"
+    if len(spoken) == len(everybody) == 2:
+        return f"{listed(everybody)} differ"
+    count = _NUMBERS[len(spoken) - 2] if len(spoken) < len(_NUMBERS) + 2 else str(len(spoken))
+    return f"{count} views: {' / '.join(map(listed, spoken))}"
 
 
 def _parts(topic: str, rows: Sequence[SynthesisRow]) -> Iterator[SynthesisTable]:
     """The table in parts of a page each; an institution that was asked nothing of the topic has no column."""
-    ordered = sorted(rows, key=lambda row: (not row.contested, rows.index(row)))
-    names = [cell.institution for cell in ordered[0].cells]
-    asked = [name for place, name in enumerate(names) if any(row.cells[place].state != UNASKED for row in ordered)]
-    for first in range(0, len(ordered), ROWS):
+    states = [{cell.state for cell in row.cells} for row in rows]
+    unanswered = [row for row, found in zip(rows, states, strict=True) if SILENT in found <= {SILENT, UNASKED}]
+    ordered = sorted((row for row in rows if row not in unanswered), key=lambda row: not row.contested)
+    names = [cell.institution for cell in rows[0].cells]
+    asked = [name for place, name in enumerate(names) if any(row.cells[place].state != UNASKED for row in rows)]
+    for first in range(0, len(ordered) or 1, ROWS):
         some = ordered[first : first + ROWS]
         for start in range(0, len(asked), COLUMNS):
             columns = asked[start : start + COLUMNS]
-            told = []
-            if len(ordered) > ROWS:
-                told.append(f"questions {first + 1} to {first + len(some)} of {len(ordered)}")
-            if len(asked) > COLUMNS:
-                told.append(f"institutions {start + 1} to {start + len(columns)} of {len(asked)}")
-            yield SynthesisTable(
+            part = SynthesisTable(
                 topic=topic,
                 institutions=tuple(columns),
                 rows=tuple(_narrowed(row, columns) for row in some),
-                part=", ".join(told),
+                all_rows=len(ordered),
+                all_columns=len(asked),
+                first_row=first + 1,
+                first_column=start + 1,
             )
+            yield replace(part, unanswered=tuple(unanswered)) if part.is_last else part
 
 
 def _narrowed(row: SynthesisRow, columns: Sequence[str]) -> SynthesisRow:
@@ -358,7 +439,7 @@ def _narrowed(row: SynthesisRow, columns: Sequence[str]) -> SynthesisRow:
 
 HEADER = (
     "topic", "question", "question_text", "verdict", "institution", "source", "source_id", "date", "version", "state",
-    "agreement", "position", "outlier", "statement", "statement_from", "strength", "older_than", "answer", "quotes",
+    "agreement", "position", "outlier", "statement", "statement_from", "strength", "newer_differs", "answer", "quotes",
     "sections", "passages", "url", "labels", "warnings",
 )  # fmt: skip
 """The columns of the table as a file: a row for each question and document."""
@@ -367,14 +448,14 @@ HEADER = (
 def synthesis_records(tables: Iterable[SynthesisTable]) -> Iterator[dict[str, object]]:
     """The table as records: a record for each question and document that was asked, by the columns of `HEADER`."""
     for table in tables:
-        for row in table.rows:
+        for row in (*table.rows, *table.unanswered):
             for cell in row.cells:
                 for each in cell.statements:
                     values: tuple[object, ...] = (
                         table.topic, row.question, row.text, row.verdict, cell.institution, each.name, each.source,
                         each.year, each.version, each.state, each.mark, each.position, each.outlier, each.line,
                         ("first sentence" if each.first_sentence else "model") if each.line else "", each.strength,
-                        each.older_than, each.answer, list(each.quotes), list(each.cited), list(each.passages),
+                        each.newer_differs, each.answer, list(each.quotes), list(each.cited), list(each.passages),
                         each.url, [f"{label} with {other}" for other, label in each.labels], list(each.warnings),
                     )  # fmt: skip
                     yield dict(zip(HEADER, values, strict=True))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.source_profiles import source_rows
+from hoofbeat.audit.synthesis.synthesis_table import topics_in_words
 from hoofbeat.reports.model import Block, Card, Heading, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, PlantedLabels, ReportSection
 from hoofbeat.reports.sections.audits.audit_change_blocks import shift_chapters, shifts
@@ -151,6 +152,7 @@ def audit_chapter(
     return Chapter(
         title=f"Source audit: {artefact.path.name}",
         id=prefix,
+        subject=topics_in_words(audit.questions) or artefact.manifest.title,
         opening=tuple(opening),
         blocks=tuple(blocks),
         cards=(*cards(facts, said, spans), *agreement_cards) if facts.found.pairs else (),

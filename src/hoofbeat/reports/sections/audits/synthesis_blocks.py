@@ -7,9 +7,9 @@ colour. The size of the type in print is chosen so that a table of ten questions
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
@@ -20,17 +20,18 @@ from hoofbeat.audit.synthesis.synthesis_table import (
     ADDS,
     AGREES,
     ALONE,
-    ANSWERS,
     COLUMNS,
     DIFFERS,
     HEADER,
     OPPOSES,
     ROWS,
+    SILENT,
     UNKNOWN,
     SourceStatement,
     SynthesisCell,
     SynthesisRow,
     SynthesisTable,
+    listed,
     synthesis_records,
     synthesis_tables,
 )
@@ -49,24 +50,34 @@ from hoofbeat.text import cut
 PAGES = 12
 """How many printed pages of tables a report has at most; the file beside it has every question."""
 
-_SIGNS = {AGREES: "=", ADDS: "+", DIFFERS: "≠", OPPOSES: "✗", ALONE: "○", UNKNOWN: "?"}
+_SIGNS = {AGREES: "=", ADDS: "+", DIFFERS: "≠", OPPOSES: "⇄", ALONE: "○", UNKNOWN: "?"}
 _WORDS = {
-    AGREES: "agrees with most",
-    ADDS: "agrees and adds something",
-    DIFFERS: "differs",
-    OPPOSES: "says the opposite",
-    ALONE: "only one speaks",
+    AGREES: "agrees with all or most others",
+    ADDS: "agree, with different details",
+    DIFFERS: "DIFFERS from others that answer",
+    OPPOSES: "OPPOSITE to the one named",
+    ALONE: "the only one that answers",
     UNKNOWN: "could not be compared",
 }
+_SILENT_WORDS = "silent: no answer found in what was read of the document"
+_CHECK = "quotation to be checked"
+_NO_DATE = "no date given"
 _QUOTE, _NAME, _STRENGTH = 240, 60, 38
 _FEW = 5
 _POINTS = (10.0, 9.0, 8.2, 7.4, 6.7, 6.1, 5.5)
-_WIDTH, _HEIGHT = 279.0, 174.0
-"""Room for the table on a landscape page of A4, in millimetres: its width, and its height below title and key."""
+_WIDTH, _HEIGHT = 279.0, 181.0
+"""Room on a landscape page of A4, in millimetres: its width, and its height below the titles and the key."""
+
+_FOOT, _KEY = 3.8, 6.5
+"""A line of the words below the table, and one of the key beyond its first, in millimetres; they have 200 and about 140
+letters, each word of the key with four for its borders."""
 
 _ASKED, _LETTER, _LEADING, _SMALL, _PADDING, _MM = 0.16, 0.5, 1.2, 0.86, 1.5, 0.3528
 """The question's share of the width; a letter's width and a line's height by the size of type; small print by the text;
 a row's padding; a point."""
+
+_BORDERS = 0.8
+"""The borders of cells that differ, in millimetres."""
 
 _RAGGED = 2.0
 """Letters that a line leaves empty at its end, where the next word does not fit."""
@@ -92,10 +103,10 @@ def synthesis_blocks(audit: Audit, prefix: str, href: Href, *, own_notes: bool =
         Heading("Who says what", f"{prefix}-synthesis"),
         Text(_told(tables, left, f"synthesis/{prefix}.csv" if own_notes else "")),
     ]
-    numbers = _Numbers()
+    notes = _Footnotes(id=f"{prefix}-synthesis", own=own_notes)
     pages = [page for table in tables for page in _pages(table, audit.names)]
     for place, page in enumerate(pages, start=1):
-        blocks.append(_view(page, f"{prefix}-synthesis-{place}", audit.names, href, numbers, own_notes=own_notes))
+        blocks.append(_view(page, f"{prefix}-synthesis-{place}", audit.names, href, notes))
     return blocks
 
 
@@ -110,10 +121,7 @@ def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
     made = sum(
         each.first_sentence for table in tables for row in table.rows for cell in row.cells for each in cell.statements
     )
-    told = [
-        "Questions down, institutions across. A statement leads to the passage that it rests on. “Older than "
-        "2016” means that a document of 2016 differs from it."
-    ]
+    told = ["Questions down, institutions across. A statement leads to the passage that it rests on."]
     if any(table.part for table in tables):
         told.append(f"A page has at most {ROWS} questions and {COLUMNS} institutions; longer tables go on on the next.")
     if made:
@@ -129,46 +137,63 @@ def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
 
 def _pages(table: SynthesisTable, names: SourceNames) -> Iterator[SynthesisTable]:
     """The table, or where its texts are too long for one page, as few parts as fit, of about as many questions each."""
+    parts = [table]
     for pages in range(1, len(table.rows) + 1):
         count = -(-len(table.rows) // pages)
         parts = [replace(table, rows=table.rows[first : first + count]) for first in range(0, len(table.rows), count)]
-        views = [_view(each, "", names, lambda *_: "", _Numbers(), own_notes=True) for each in parts]
+        views = [_view(each, "", names, lambda *_: "", _Footnotes(id="", own=True)) for each in parts]
         if all(view.size < len(_POINTS) for view in views):
             break
-    for place, part in enumerate(parts, start=1):
-        told = [table.part, f"page {place} of {len(parts)}" if len(parts) > 1 else ""]
-        yield replace(part, part=", ".join(filter(None, told)))
+    first = table.first_row
+    for part in parts:
+        last = part is parts[-1]
+        yield replace(part, first_row=first, unanswered=table.unanswered if last else ())
+        first += len(part.rows)
 
 
-class _Numbers(Struct):
-    """Footnotes counted over all tables of a report."""
+class _Footnotes(Struct):
+    """Footnotes, counted over all tables of a report; those of a topic come after the last of its tables.
 
+    Without `own` notes, only what is to be checked has one.
+    """
+
+    id: str
+    own: bool
     last: int = 0
+    kept: list[FootnoteView] = field(default_factory=list)
 
-    def next(self) -> int:
+    def add(self, each: SourceStatement, link: str) -> int:
+        """The number of a statement's footnote, 0 where it has none."""
+        if not self.own and not each.warnings:
+            return 0
         self.last += 1
-        return self.last
-
-
-def _view(
-    table: SynthesisTable, id: str, names: SourceNames, href: Href, numbers: _Numbers, *, own_notes: bool
-) -> SynthesisView:
-    notes: list[FootnoteView] = []
-    dated = any(name.year for name in names)
-
-    def statement(row: SynthesisRow, each: SourceStatement, *, split: bool) -> StatementView:
-        number, where = numbers.next() if own_notes else 0, href(row.question, each.source)
-        notes.append(
+        self.kept.append(
             FootnoteView(
-                number=number,
+                number=self.last,
                 who=each.name,
                 quote=cut(each.quotes[0], _QUOTE) if each.quotes else "",
                 where="; ".join(filter(None, (*each.cited, _graded(each)))),
-                link=where,
+                check="; ".join(each.warnings),
+                newer=each.newer_differs,
+                link=link,
             )
         )
-        link = f"#{id}-n{number}" if own_notes else where
-        return _statement(each, number, link, split=split, dated=dated, narrow=len(table.institutions) > _FEW)
+        return self.last
+
+    def take(self) -> tuple[FootnoteView, ...]:
+        """Those that were added since the last time."""
+        kept, self.kept = tuple(self.kept), []
+        return kept
+
+
+def _view(table: SynthesisTable, id: str, names: SourceNames, href: Href, notes: _Footnotes) -> SynthesisView:
+    columns, several = _columns(table, names)
+
+    def statement(row: SynthesisRow, each: SourceStatement, *, dated: bool) -> StatementView:
+        where = href(row.question, each.source)
+        number = notes.add(each, where)
+        link = f"#{notes.id}-n{number}" if notes.own else where
+        return _statement(each, number, link, dated=dated, narrow=len(table.institutions) > _FEW)
 
     rows = tuple(
         SynthesisRowView(
@@ -177,7 +202,7 @@ def _view(
             verdict=row.verdict,
             contested=row.contested,
             cells=tuple(
-                (cell.state, tuple(statement(row, each, split=_split(row)) for each in cell.shown))
+                (cell.state, tuple(statement(row, each, dated=cell.institution in several) for each in cell.shown))
                 for cell in row.cells
             ),
             link=href(row.question, ""),
@@ -185,44 +210,61 @@ def _view(
         for row in table.rows
     )
     title = table.topic or "all questions"
-    columns = tuple((cut(name, _NAME), _documents(name, names)) for name in table.institutions)
-    step = _step(rows, columns)
+    unanswered = tuple((row.text, href(row.question, "")) for row in table.unanswered)
+    foot = _foot(rows, numbered=notes.own)
+    step = _step(rows, columns, [foot, " ".join(text for text, _ in unanswered)])
+    part = table.part if table.is_last else f"{table.part}, continued on the next page"
     return SynthesisView(
         id=id,
         title=title,
-        part=table.part,
+        part=part,
         columns=columns,
         rows=rows,
-        notes=tuple(notes) if own_notes else (),
+        notes=notes.take() if table.is_last else (),
+        notes_id=notes.id,
+        notes_title="Passages behind this table" if notes.own else "Quotations to be checked",
         key=tuple(_key(rows)),
+        foot=foot,
+        unanswered=unanswered,
         size=len(_POINTS) if step is None else step,
-        table=_plain(id, title, table, columns, rows),
+        table=_plain(id, title, part, columns, rows, unanswered),
     )
 
 
-def _split(row: SynthesisRow) -> bool:
-    """Whether no position on a question has a majority."""
-    said = [each for cell in row.cells for each in cell.statements if each.state == ANSWERS and each.position]
-    return row.contested and all(each.mark in (DIFFERS, OPPOSES, UNKNOWN) for each in said)
+def _foot(rows: Sequence[SynthesisRowView], *, numbered: bool) -> str:
+    """How to read the table, of what occurs in it."""
+    said = [each for row in rows for _, statements in row.cells for each in statements]
+    told = ["Each row is a question, each column an institution; a cell is what its document says."]
+    if any(each.facts for each in said):
+        told.append("Grades are in each document's own words.")
+    if any(" with " in each.tag for each in said):
+        told.append("“DIFFERS with” names who shares the view.")
+    if any(flag.startswith("newer: ") for each in said for flag in each.flags):
+        told.append("“Newer”: the latest document that says otherwise; no document as new agrees with the cell.")
+    if any(each.check for each in said):
+        told.append(f"“{_CHECK.capitalize()}”: the note with this number says what the check objects to.")
+    if numbered and said:
+        told.append("Small numbers lead to the passages after the table.")
+    return " ".join(told)
 
 
-def _statement(
-    each: SourceStatement, number: int, link: str, *, split: bool, dated: bool, narrow: bool = False
-) -> StatementView:
+def _statement(each: SourceStatement, number: int, link: str, *, dated: bool, narrow: bool = False) -> StatementView:
     tag = ""
-    if each.mark in (DIFFERS, OPPOSES):
-        alone = "opposite" if each.mark == OPPOSES else "differs"
-        tag = f"position {chr(ord('A') + (each.position - 1) % 26)}" if split else alone
+    if each.mark == OPPOSES:
+        tag = f"OPPOSITE to {listed(each.opposite_to)}" if each.opposite_to else "OPPOSITE"
+    elif each.mark == DIFFERS:
+        tag = f"DIFFERS with {listed(each.shared_with)}" if each.shared_with else "DIFFERS"
     graded = cut(_graded(each), _STRENGTH) if narrow else _graded(each)
-    flags = [f"older than {each.older_than.partition(' ')[0]}"] if each.older_than else []
-    flags += ["see its warning"] if each.warnings else []
+    newer = each.newer_differs.rpartition(" ")[2] if narrow else each.newer_differs
+    flags = [f"newer: {newer} says otherwise"] if newer else []
     return StatementView(
         line=each.line,
         tone=each.mark or UNKNOWN,
         sign=_SIGNS.get(each.mark, "?"),
         tag=tag,
-        facts=tuple(filter(None, (graded, each.version, each.year or "no date" * dated))),
+        facts=tuple(filter(None, (graded, each.version, (each.year or _NO_DATE) if dated else ""))),
         flags=tuple(flags),
+        check=_CHECK if each.warnings else "",
         note=number,
         link=link,
     )
@@ -230,30 +272,42 @@ def _statement(
 
 def _graded(each: SourceStatement) -> str:
     """The strength of the recommendation, in the source's words."""
-    return "not graded" if each.strength == NONE_GIVEN else each.strength
+    return "no grade given" if each.strength == NONE_GIVEN else each.strength
 
 
-def _documents(institution: str, names: SourceNames) -> str:
-    """The small print below an institution: its document, or how many there are."""
-    mine = [name for name in names if names.institution(name.id) == institution]
-    if len(mine) != 1:
-        return count_of(len(mine), "document")
-    told = [each for each in (mine[0].title, mine[0].dated) if each and each != institution]
-    return ", ".join(told)
+def _columns(table: SynthesisTable, names: SourceNames) -> tuple[tuple[tuple[str, str], ...], set[str]]:
+    """Each institution with its document and date in small print; and those whose cells show the year.
+
+    The date of an institution's only document is in the head, for it is the same in every cell.
+    """
+    asked = {each.source for row in table.rows for cell in row.cells for each in cell.statements}
+    found, several = [], set()
+    for institution in table.institutions:
+        mine = [name for name in names if name.id in asked and names.institution(name.id) == institution]
+        if len(mine) == 1:
+            told = [mine[0].title, mine[0].dated or _NO_DATE]
+        else:
+            told = [count_of(len(mine), "document"), *([] if any(name.year for name in mine) else [_NO_DATE])]
+            several |= {institution} if any(name.year for name in mine) else set()
+        found.append((cut(institution, _NAME), ", ".join(each for each in told if each and each != institution)))
+    return tuple(found), several
 
 
 def _key(rows: Sequence[SynthesisRowView]) -> Iterator[tuple[str, str, str]]:
     """What the signs mean, of those that the table has."""
     tones = {each.tone for row in rows for _, statements in row.cells for each in statements}
     states = {state for row in rows for state, statements in row.cells if not statements}
-    yield from ((tone, sign, _WORDS[tone]) for tone, sign in _SIGNS.items() if tone in tones)
+    words = {**_WORDS, AGREES: "agrees"} if all(len(row.cells) < 3 for row in rows) else _WORDS
+    yield from ((tone, sign, words[tone]) for tone, sign in _SIGNS.items() if tone in tones)
     if "silent" in states:
-        yield "silent", "–", "silent: the document says nothing on it"
+        yield "silent", "–", _SILENT_WORDS
 
 
-def _step(rows: Sequence[SynthesisRowView], columns: Sequence[tuple[str, str]]) -> int | None:
+def _step(rows: Sequence[SynthesisRowView], columns: Sequence[tuple[str, str]], below: Sequence[str]) -> int | None:
     """The largest step of type at which the table fits the page, by counting lines; None where none does."""
     asked, width = _ASKED * _WIDTH - 2.4, (1 - _ASKED) * _WIDTH / len(columns) - 3.4
+    key = math.ceil(sum(len(words) + 4 for _, _, words in _key(rows)) / 140)
+    room = _HEIGHT - _FOOT * sum(math.ceil(len(text) / 200) for text in below) - _KEY * (key - 1)
     for step, points in enumerate(_POINTS):
         letter, line = _LETTER * points * _MM, _LEADING * points * _MM
         heights = [line * max(_lines(column[:1], column[1:], width / letter) for column in columns)]
@@ -262,16 +316,16 @@ def _step(rows: Sequence[SynthesisRowView], columns: Sequence[tuple[str, str]]) 
             cells = [
                 sum(
                     _lines(
-                        [f"{each.sign} {each.tag}   {each.line}000"],
-                        [" · ".join(each.facts), *each.flags],
+                        [f"{each.sign} {each.tag}{'   ' * bool(each.tag)}{each.line}00"],
+                        [" · ".join(each.facts), *each.flags, each.check],
                         width / letter,
                     )
                     for each in statements
                 )
                 for _, statements in row.cells
             ]
-            heights.append(line * max(question, *cells))
-        if sum(heights) + _PADDING * len(heights) <= _HEIGHT:
+            heights.append(line * max(question, *cells) + _BORDERS * row.contested)
+        if sum(heights) + _PADDING * len(heights) <= room:
             return step
     return None
 
@@ -285,21 +339,27 @@ def _lines(texts: Sequence[str], small: Sequence[str], letters: float) -> float:
 def _plain(
     id: str,
     title: str,
-    table: SynthesisTable,
+    part: str,
     columns: Sequence[tuple[str, str]],
     rows: Sequence[SynthesisRowView],
+    unanswered: Sequence[tuple[str, str]],
 ) -> Table:
     """The table in plain text."""
+    silent = f"No document answers: {' '.join(text for text, _ in unanswered)}" if unanswered else ""
     return Table(
         name=id,
-        caption=f"Who says what: {title}{f' ({table.part})' if table.part else ''}",
+        caption=f"Who says what: {title}{f' ({part})' if part else ''}",
         n=len(rows),
         unit="questions",
-        columns=(Column("question"), *(Column(name) for name, _ in columns), Column("in short")),
+        columns=(
+            Column("question"),
+            *(Column(f"{name} ({small})" if small else name) for name, small in columns),
+            Column("in short"),
+        ),
         rows=tuple(
             (row.text, *(_words(state, statements) for state, statements in row.cells), row.verdict) for row in rows
         ),
-        note="; ".join(f"{sign} {words}" for _, sign, words in _key(rows)),
+        note=". ".join(filter(None, ("; ".join(f"{sign} {words}" for _, sign, words in _key(rows)), silent))),
     )
 
 
@@ -307,21 +367,25 @@ def _words(state: str, statements: Sequence[StatementView]) -> str:
     if not statements:
         return state
     return " / ".join(
-        f"{each.sign} {each.line} ({', '.join((*each.facts, *each.flags))}){f' [{each.note}]' * bool(each.note)}"
-        for each in statements
+        f"{each.sign} {each.line}{_aside(each)}{f' [{each.note}]' * bool(each.note)}" for each in statements
     )
+
+
+def _aside(view: StatementView) -> str:
+    told = "; ".join(filter(None, (view.tag, *view.facts, *view.flags, view.check)))
+    return f" ({told})" if told else ""
 
 
 def cell_lines(cell: SynthesisCell) -> list[str]:
     """A cell on a terminal: a line for each position that the institution takes, or its state."""
-    lines = []
-    for each in cell.shown:
-        view = _statement(each, 0, "", split=False, dated=True)
-        told = "; ".join((*view.facts, *view.flags))
-        lines.append(f"{view.sign} {cell.institution}: {view.line} ({told})")
+    views = [_statement(each, 0, "", dated=True) for each in cell.shown]
+    lines = [f"{view.sign} {cell.institution}: {view.line}{_aside(view)}" for view in views]
     return lines or [f"– {cell.institution}: {cell.state}"]
 
 
-def signs_in_words() -> str:
-    """What the signs before statements mean."""
-    return ", ".join(f"{sign} {_WORDS[mark]}" for mark, sign in _SIGNS.items())
+def signs_in_words(tables: Iterable[SynthesisTable]) -> str:
+    """What the signs before statements mean, of those that the tables have."""
+    cells = [cell for table in tables for row in table.rows for cell in row.cells]
+    marks = {each.mark or UNKNOWN for cell in cells for each in cell.shown}
+    told = [f"{sign} {_WORDS[mark]}" for mark, sign in _SIGNS.items() if mark in marks]
+    return ", ".join([*told, *([f"– {_SILENT_WORDS}"] if any(cell.state == SILENT for cell in cells) else [])])
