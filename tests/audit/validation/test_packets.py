@@ -18,6 +18,7 @@ from hoofbeat.audit.validation.packets import (
     HEADER,
     PacketRow,
     Packets,
+    blinded_texts,
     code_number,
     draw_pairs,
     instructions,
@@ -171,11 +172,22 @@ def test_hidden_characters_are_not_shown() -> None:
     assert printable("a\u202eb\u200b\x07c\r\nd\u00a0e\tf\u2028g ") == "abc\nd\u00a0e\tf\ng"
 
 
+def test_annotators_see_the_strength_where_the_judge_does_and_no_date(tmp_path: Path) -> None:
+    audit = an_audit(tmp_path / "audit", in_turn(Divergent=1))
+    pairs, _ = draw_pairs(audit, {"Divergent": 1})
+    plain = blinded_texts(audit, pairs).answers
+    audit.__dict__["pack"] = msgspec.structs.replace(PACK, answer_details=["strength", "date"])
+    assert blinded_texts(audit, pairs).answers == {
+        pair: f"{text}\nStrength of the recommendation: not recorded" for pair, text in plain.items()
+    }
+
+
 @pytest.mark.parametrize("name", pack_names())
 def test_every_pack_has_its_instructions(name: str) -> None:
     pack = load_pack(name)
     told = instructions(pack, "annotator-1", 7, ("a.csv", "a.jsonl"))
     assert all(f"| {label.name} | {' '.join(label.definition.split())} |" in told for label in pack.labels)
+    assert pack.decision.strip() in told
     assert pack.reader in told
     assert all(level in told for level in pack.significance_levels)
     assert "{" not in told

@@ -86,6 +86,7 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
         "|---|---|",
         *(f"| {label.name} | {' '.join(label.definition.split())} |" for label in pack.labels),
         "",
+        *((*pack.decision.strip().splitlines(), "") if pack.decision else ()),
         f"- Judge what {pack.reader} would do after each answer, not how it is worded.",
         "- The labels stand in order. Between two neighbours, take the later one only where you can name what differs.",
         "- Judge by the two texts alone, not by which advice is right.",
@@ -388,16 +389,23 @@ class BlindedTexts(Struct, frozen=True, kw_only=True):
     replaced: list[tuple[str, str, int]]
 
 
-def _shown(answer: Answer) -> str:
-    """What annotators read of an answer: its text, and for a silent source what was searched and found."""
-    return "\n".join([answer.text, *silence_proof(answer)])
+def _shown(answer: Answer, pack: Pack) -> str:
+    """What annotators read of an answer: its text, and for a silent source what was searched and found.
+
+    The strength is below the text where the judge sees it. The date is not: it would help to recognise the source.
+    """
+    from hoofbeat.audit.pair_plan import Claim  # noqa: PLC0415 - `review` draws packets without planning pairs
+
+    text = answer.text if answer.absent else Claim.of(answer, pack).text
+    return "\n".join([text, *silence_proof(answer)])
 
 
 def blinded_texts(audit: Audit, pairs: Sequence[SampledPair]) -> BlindedTexts:
     """The texts of these pairs without the names of sources that are known."""
     questions: dict[str, Question] = {question.id: question for question in audit.questions}
-    texts = {pair: printable(_shown(answer)) for pair, answer in answers_of(audit, pairs).items()}
-    every = [_shown(answer) for answer in audit.each_answer()]  # of the whole audit: the same words in every sample
+    texts = {pair: printable(_shown(answer, audit.pack)) for pair, answer in answers_of(audit, pairs).items()}
+    # of the whole audit: the same words in every sample
+    every = [_shown(answer, audit.pack) for answer in audit.each_answer()]
     mask = NameMask(audit.sources, audit.pack.source_facet, every)
     return BlindedTexts(
         questions={pair.question: printable(questions[pair.question].full_text) for pair in pairs},
