@@ -7,7 +7,7 @@ colour. The size of the type in print is chosen so that a table of ten questions
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -293,11 +293,16 @@ def _columns(table: SynthesisTable, names: SourceNames) -> tuple[tuple[tuple[str
     return tuple(found), several
 
 
+def _meanings(institutions: int) -> dict[str, str]:
+    """What marks mean; two institutions have no majority."""
+    return _WORDS if institutions > 2 else {**_WORDS, AGREES: "agrees"}
+
+
 def _key(rows: Sequence[SynthesisRowView]) -> Iterator[tuple[str, str, str]]:
     """What the signs mean, of those that the table has."""
     tones = {each.tone for row in rows for _, statements in row.cells for each in statements}
     states = {state for row in rows for state, statements in row.cells if not statements}
-    words = {**_WORDS, AGREES: "agrees"} if all(len(row.cells) < 3 for row in rows) else _WORDS
+    words = _meanings(max((len(row.cells) for row in rows), default=0))
     yield from ((tone, sign, words[tone]) for tone, sign in _SIGNS.items() if tone in tones)
     if "silent" in states:
         yield "silent", "–", _SILENT_WORDS
@@ -378,14 +383,15 @@ def _aside(view: StatementView) -> str:
 
 def cell_lines(cell: SynthesisCell) -> list[str]:
     """A cell on a terminal: a line for each position that the institution takes, or its state."""
-    views = [_statement(each, 0, "", dated=True) for each in cell.shown]
+    views = [_statement(each, 0, "", dated=bool(each.year)) for each in cell.shown]
     lines = [f"{view.sign} {cell.institution}: {view.line}{_aside(view)}" for view in views]
     return lines or [f"– {cell.institution}: {cell.state}"]
 
 
-def signs_in_words(tables: Iterable[SynthesisTable]) -> str:
+def signs_in_words(tables: Sequence[SynthesisTable]) -> str:
     """What the signs before statements mean, of those that the tables have."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells]
     marks = {each.mark or UNKNOWN for cell in cells for each in cell.shown}
-    told = [f"{sign} {_WORDS[mark]}" for mark, sign in _SIGNS.items() if mark in marks]
-    return ", ".join([*told, *([f"– {_SILENT_WORDS}"] if any(cell.state == SILENT for cell in cells) else [])])
+    words = _meanings(max((table.all_columns for table in tables), default=0))
+    told = [f"{sign} {words[mark]}" for mark, sign in _SIGNS.items() if mark in marks]
+    return "; ".join([*told, *([f"– {_SILENT_WORDS}"] if any(cell.state == SILENT for cell in cells) else [])])
