@@ -197,7 +197,9 @@ def test_live_agreement_is_that_of_the_exported_labels(tmp_path: Path, folders: 
             for item_id, value in said_by.items():
                 by_item[item_id].append(value)
         several = [values for values in by_item.values() if len(values) > 1]
-        if len({value for values in several for value in values}) > 1:  # by chance all labels may be the same: no α then
+        if (
+            len({value for values in several for value in values}) > 1
+        ):  # by chance all labels may be the same: no α then
             assert again.nominal.value == pytest.approx(coincidences(several))
         if form == "equivalence":  # items go by the same codes, so that even the resampling is the same
             assert field.alpha.interval == alpha.interval
