@@ -190,14 +190,16 @@ def test_packs_on_care_tell_a_judge_in_which_order_to_decide_with_an_example_eac
     assert len({label.example for label in pack.labels}) == len(pack.labels)
 
 
-def test_strength_is_a_difference_of_low_significance_for_clinicians() -> None:
+def test_a_difference_of_strength_alone_is_complementary_for_clinicians() -> None:
     pack = load_pack("clinicians")
     text = " ".join(pack.decision.split())
-    assert '"recommends against" beside "does not recommend routinely"' in text
-    assert "a strong recommendation beside a conditional or weak one are Divergent, with significance low" in text
+    assert "difference of strength alone is Complementary: a strong recommendation beside a conditional or weak" in text
+    assert 'So is "recommends against" beside "does not recommend routinely", unless the patient of the question' in text
+    assert "with another strength? Complementary." in text
+    assert "Not routinely" in pack.label("Complementary").example
+    assert "strength" not in pack.label("Divergent").definition + pack.significance_meaning
     assert "one side only advises against some of what is asked and the other recommends some of it" in text
     assert "not given or not recorded on one side is no difference" in text
-    assert "only the strength of the recommendation differs" in pack.significance_meaning
     assert load_pack("guidelines").answer_details == load_pack("transplant").answer_details == []
 
 
