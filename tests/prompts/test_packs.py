@@ -194,7 +194,9 @@ def test_a_difference_of_strength_alone_is_complementary_for_clinicians() -> Non
     pack = load_pack("clinicians")
     text = " ".join(pack.decision.split())
     assert "difference of strength alone is Complementary: a strong recommendation beside a conditional or weak" in text
-    assert 'So is "recommends against" beside "does not recommend routinely", unless the patient of the question' in text
+    assert (
+        'So is "recommends against" beside "does not recommend routinely", unless the patient of the question' in text
+    )
     assert "with another strength? Complementary." in text
     assert "Not routinely" in pack.label("Complementary").example
     assert "strength" not in pack.label("Divergent").definition + pack.significance_meaning
