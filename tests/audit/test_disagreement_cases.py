@@ -131,7 +131,7 @@ def test_decisions_are_written_and_read_back(tmp_path: Path) -> None:
     assert second.status_words() == "follow brook"
     (tmp_path / "other.json").write_text('{"format": "x/1", "decisions": []}')
     (tmp_path / "broken.json").write_text("[]")
-    for name, words in (("other", "format 'x/1'"), ("broken", "no file of decisions")):
+    for name, words in (("other", "format 'x/1'"), ("broken", "not a file of decisions")):
         with pytest.raises(InputError, match=words):
             read_decisions(tmp_path / f"{name}.json")
 

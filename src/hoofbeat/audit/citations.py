@@ -58,7 +58,7 @@ _GOES_ON = re.compile(
 
 
 def left_out(quote: str, passage: Passage) -> str:
-    """The word that turns a quote round and that the quote stops short of: "not" before it, "or more" behind it."""
+    """The word beside a quote that reverses its meaning: "not" before it, "or more" after it; empty where none does."""
     found = find_quote(Document(id=passage.document, title="", text=passage.text), quote)
     if found is None:
         return ""

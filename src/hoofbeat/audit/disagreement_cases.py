@@ -252,7 +252,9 @@ def read_decisions(path: Path) -> list[CaseDecision]:
         found = msgspec.json.decode(read_bytes(path), type=DecisionsFile)
     except msgspec.DecodeError as err:
         raise InputError(
-            f"this is no file of decisions: {err}", where=str(path), fix="export it: hoofbeat audit cases -o FILE.json"
+            f"this is not a file of decisions: {err}",
+            where=str(path),
+            fix="export it: hoofbeat audit cases -o FILE.json",
         ) from err
     if found.format != FORMAT:
         raise InputError(

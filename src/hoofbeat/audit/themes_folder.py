@@ -111,7 +111,7 @@ def name_themes(
 def _parted(said: object, lines: Sequence[TopicInQuestion]) -> tuple[tuple[int, ...], tuple[str, ...]] | str:
     """The theme of each line and the themes' names, or what is wrong with them.
 
-    A line that was too many to be shown goes with the first line of the same phrase, else with the first theme.
+    A line beyond those shown goes with the first line of the same phrase, else with the first theme.
     """
     assert isinstance(said, list)
     shown = min(len(lines), _MAX_LINES)
@@ -120,7 +120,7 @@ def _parted(said: object, lines: Sequence[TopicInQuestion]) -> tuple[tuple[int, 
     for each in said:
         name = " ".join(str(each["name"]).split()).strip(" .\"'“”")
         if not any(sign.isalnum() for sign in name) or len(name) > _MAX_NAME:
-            return f"this is no name for a theme: {name[:_MAX_NAME]!r}"
+            return f"this can't be the name of a theme: {name[:_MAX_NAME]!r}"
         members = [int(number) - 1 for number in each["members"]]
         if not members or any(theme_of.get(place, 0) >= 0 for place in members):
             return f"the theme {name!r} has no phrase, a number that is not there, or one of another theme"

@@ -270,7 +270,7 @@ class EvidenceRanker(Ranker):
         raise NotImplementedError(f"{type(self).__name__} must define evidence")
 
     def limited(self, *, whole_up_to: int | None, passages: int | None, words: str = "") -> Stage:
-        """The same stage that shows sources up to so many characters whole, and so many passages of others.
+        """The same stage that shows sources up to `whole_up_to` characters whole, and `passages` of longer ones.
 
         `words` names the expansion words of the domain, for a stage that expands queries.
         """

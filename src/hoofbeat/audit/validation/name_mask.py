@@ -18,12 +18,12 @@ from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.facets import facet_values
 
 MASK = "[source]"
-"""What stands where an answer names a source."""
+"""What replaces the name of a source in an answer."""
 
 RULES = {
     "title": "titles of the sources",
     "institution": "institutions of the sources",
-    "id": "ids that are no plain words",
+    "id": "ids that are not plain words",
     "brackets": "short forms in brackets, in a name or behind it in a text",
     "initials": "initials of an institution's words, all of them or four and more in their order",
     "word": "words of an institution's name that the texts never write small and that are not general",
@@ -44,7 +44,7 @@ _ASIDE = re.compile(r"\s*\([^)]*\)")
 class NameMask:
     """Replaces the names of sources in texts by `MASK`, and counts what it replaced.
 
-    `texts` are those that may be masked: what a short form stands for, and which words are plain words, is seen there.
+    `texts` are those that may be masked: they show what a short form means, and which words are plain words.
     """
 
     def __init__(self, sources: Iterable[AuditSource], facet: str, texts: Sequence[str] = ()) -> None:

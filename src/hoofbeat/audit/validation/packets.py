@@ -2,8 +2,9 @@
 
 So many pairs are drawn for every label of the judge, so rare labels are drawn more often than they occur; the key keeps
 how many pairs each label has, from which what the sample says of all pairs is estimated. An annotator's folder holds
-the rows in an order and with sides of its own, without labels and without the names of sources that `name_mask` knows.
-The key, which undoes all of that and lists what was replaced, lies outside of every annotator's folder.
+the rows in its own order, with the two answers of a pair in its own order, without labels and without the names of
+sources that `name_mask` knows. The key, which undoes all of that and lists what was replaced, is outside of every
+annotator's folder.
 
 Annotators read a pair under a code that tells nothing, the two answers, and the rules.
 """
