@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from hoofbeat.benchmarks import Benchmark
+from hoofbeat.models import ChatRequest
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, altered, build_one, ending, says
-from tests.recipes.support import Script, user_text
+from tests.recipes.support import Script, passing_trial, user_text
 
 
 @pytest.mark.parametrize(
@@ -240,6 +241,22 @@ def test_what_a_rule_only_doubts_is_asked_again_and_told_to_the_verifying_call(
     assert script.count(name) == 2
     shown = next(user_text(request) for called, request in script.requests if called == "ogcare-verify")
     assert flag in shown
+
+
+def test_the_question_may_give_the_year_of_the_report(tmp_path: Path) -> None:
+    asked = "In 2024, which combination of measures comes next to close the tract?"
+    reviewed: list[str] = []
+
+    def review(name: str, request: ChatRequest) -> object:
+        reviewed.append(user_text(request) if name == "item-review" else "")
+        return passing_trial(name, request)
+
+    script = Script(says(altered("ogcare-question", question=asked)), trials=review)
+    benchmark = Benchmark(build_one(tmp_path, {"model": script}, distraction=False))
+    assert [each.text for each in benchmark.questions] == [asked]
+    shown = next(user_text(request) for called, request in script.requests if called == "ogcare-verify")
+    assert "the report was published in 2024" in shown
+    assert "the report was published in 2024" in "".join(reviewed)
 
 
 def test_markdown_around_the_json_is_read(tmp_path: Path) -> None:

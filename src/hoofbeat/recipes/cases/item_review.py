@@ -156,6 +156,11 @@ def graded_as_right(item: RecipeItem) -> tuple[AcceptedAnswer, ...]:
     )
 
 
+def dated(item: RecipeItem) -> list[str]:
+    """A remark on the year of an item's report, where the recipe notes it (`year`)."""
+    return [f"the report was published in {item['year']}"] if item.get("year") else []
+
+
 def with_edits(item: RecipeItem, told: dict[str, str]) -> dict[str, str]:
     """What a reviewer is shown, with the edits of the final review where there are any."""
     made = [f"{e['before']}\n→ {e['after'] or '(left out)'}" for e in item.get("edits", ()) if not e["refused"]]
@@ -254,6 +259,7 @@ def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
     """What rules, trials and earlier reviews noted, as lines of a list."""
     told = [f"a rule: {each}" for each in item.get("flags", ())]
     told += [f"a trial: {doubt}: {why}" for doubt, why in trial_findings(trials_of(item)).items()]
+    told += dated(item)
     others = [len(each.split()) for each in exam.options if each != exam.answer]
     if others and len(exam.answer.split()) > max(others):
         told.append(f"a rule: the key is the longest option ({len(exam.answer.split())} words, others {max(others)})")

@@ -39,6 +39,7 @@ from hoofbeat.recipes.cases.distraction import distraction_steps, distraction_ta
 from hoofbeat.recipes.cases.item_review import (
     ItemReview,
     TextEdit,
+    dated,
     edits_table,
     graded_as_right,
     item_review,
@@ -179,7 +180,7 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
             "verify",
             _verify,
             **{name: _value(name) for name in ("significance", "step", "context", "question", "answer")},
-            remarks=lambda item, _: listed(item.get("flags", ())) or "(none)",
+            remarks=lambda item, _: listed([*dated(item), *item.get("flags", ())]) or "(none)",
         ),
         *(item_review(_EDITOR) if s.item_review else ()),
         *together(*tried[:1], *distracting[:1]),
@@ -439,6 +440,7 @@ def _question(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -
         answer=_line(value["answer"]),
         rationale=_line(value["rationale"]),
         core=[_line(fact) for fact in value["core"]],
+        year=year_of(_report(item, context)),
     )
     return _objection(item, context) or item
 
@@ -465,7 +467,8 @@ def _objection(item: RecipeItem, context: RecipeContext) -> AskAgain | None:
         faults.append(ItemRejection(reason="the question proposes an answer", details=question))
     if len(sentence_spans(answer)) > s.answer_sentences:
         faults.append(ItemRejection(reason="the answer has too many sentences", details=answer))
-    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", f"{source}\n{joined_numbers(source)}"):
+    known = f"{source}\n{joined_numbers(source)}\n{item['year']}"
+    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", known):
         faults.append(ItemRejection(reason="a number is not in the source", details=", ".join(invented)))
     if faults:
         return _wrong(faults[0])
@@ -609,8 +612,8 @@ def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> It
 
 
 def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
-    plain = tuple(_made(item, item["context"], context) for item in items)
-    main = tuple(_made(item, item.get("distracted") or item["context"], context) for item in items)
+    plain = tuple(_made(item, item["context"]) for item in items)
+    main = tuple(_made(item, item.get("distracted") or item["context"]) for item in items)
     editions: tuple[Edition, ...] = ()
     context.tables["cuts"] = cuts_table(items)
     context.tables["corrections"] = _corrections(items)
@@ -748,8 +751,7 @@ def _corrections(items: Sequence[RecipeItem]) -> TableFile:
     return TableFile(("item", "text", "before", "after", "why"), rows)
 
 
-def _made(item: RecipeItem, vignette: str, context: RecipeContext) -> Question:
-    year = year_of(_report(item, context))
+def _made(item: RecipeItem, vignette: str) -> Question:
     return Question(
         id=item.id,
         text=item["question"],
@@ -758,7 +760,7 @@ def _made(item: RecipeItem, vignette: str, context: RecipeContext) -> Question:
         accepted=_accepted(item),
         documents=item.documents,
         evidence=item.evidence,
-        facets={**item.facets, "year": str(year) if year else "unknown"},
+        facets={**item.facets, "year": str(item["year"] or "unknown")},
         lineage=item.lineage,
     )
 
