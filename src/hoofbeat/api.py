@@ -247,7 +247,7 @@ def retrieve(
     )
     place, made = folder_path(output), []
     with late_models(
-        model, ledger_path=_path(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
+        model, ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
     ) as load:
         if estimate:
             return plan.estimate(load)
@@ -295,7 +295,7 @@ def find_evidence(
     ).first(limit)
     plan = plan_rankings(collection, read_lines([line]), where=_names(where), measures=(), command=command_words())
     with late_models(
-        model, ledger_path=_path(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
+        model, ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
     ) as load:
         encoders = UsedModels(load)
         indexes = collection.indexes(progress or default_progress(), models=encoders)
@@ -1269,6 +1269,11 @@ def _path(given: PathLike | None) -> Path | None:
     return None if given is None else folder_path(given)
 
 
+def _ledger(given: PathLike | None) -> Path | str | None:
+    """A file, or the address of a database as it was given: a path would change it."""
+    return given if isinstance(given, str) else _path(given)
+
+
 @contextmanager
 def _session(
     ledger: PathLike | None, config: PathLike | None, budget: str | None, reasoning: int | None
@@ -1276,7 +1281,7 @@ def _session(
     from hoofbeat.models.model_loading import open_session
 
     with open_session(
-        ledger_path=_path(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
+        ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
     ) as session:
         yield session
 

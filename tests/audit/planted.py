@@ -22,7 +22,8 @@ from hoofbeat.progress import SILENT
 from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Usage
 from hoofbeat.retrieval.corpus_index import index_corpus
-from hoofbeat.store.call_ledger import Ledger, LedgerEntry
+from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.store.ledger_base import LedgerEntry
 
 __all__ = ["handbooks", "planted_plan", "replay"]
 

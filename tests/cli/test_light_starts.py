@@ -39,21 +39,21 @@ _BOUNDS = {
     "verify": 15,
     "answer": 21,
     "serve": 29,
-    "ledger": 34,
+    "ledger": 36,
     "export": 33,
     "review": 41,  # decisions on the cases of audits
     "predictions": 38,
     "show": 61,
-    "judge": 74,
-    "leakage": 80,
+    "judge": 76,
+    "leakage": 82,
     "corpus": 68,
-    "ask": 93,  # names, lines and silence of sources; votes of judges
-    "compare": 125,
-    "build": 117,
-    "audit": 132,  # names of sources, votes of judges, the estimate by the ledger
-    "run": 165,
-    "retrieve": 104,
-    "report": 194,  # five more sections; the agreement of judges
+    "ask": 95,  # names, lines and silence of sources; votes of judges
+    "compare": 127,
+    "build": 119,
+    "audit": 134,  # names of sources, votes of judges, the estimate by the ledger
+    "run": 167,
+    "retrieve": 106,
+    "report": 196,  # five more sections; the agreement of judges
 }
 
 

@@ -15,7 +15,8 @@ import msgspec
 import pytest
 
 from hoofbeat.errors import InputError, OutputError
-from hoofbeat.store.call_ledger import Ledger, LedgerEntry
+from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.store.ledger_base import LedgerEntry
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,7 +21,7 @@ from hoofbeat.ask.ask_records import (
     agreement_view,
 )
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import json_option, reasoning_option
+from hoofbeat.cli.session import json_option, ledger_option, reasoning_option
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, Model
 from hoofbeat.models.model_loading import Session, open_session
@@ -42,7 +42,7 @@ _PATH = 1000
               help="What tells sources apart to compare: a facet, document, none; auto: institution.")  # fmt: skip
 @click.option("--k", type=click.IntRange(1, 20), default=5, show_default=True, help="Reports to show.")
 @click.option("--pack", default="guidelines", show_default=True, help="Domain pack that says how sources may relate.")
-@click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file.")
+@ledger_option
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
 @click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
 @reasoning_option
@@ -54,7 +54,7 @@ def command(
     by: str,
     k: int,
     pack: str,
-    ledger_path: Path | None,
+    ledger_path: str | None,
     config_path: Path | None,
     budget: str | None,
     reasoning: int | None,

@@ -34,7 +34,7 @@ from hoofbeat.audit.themes_folder import (
 from hoofbeat.cli.audit import print_audit_outcome
 from hoofbeat.cli.audit_decisions import decisions_option, known_decisions, reference_option
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option, output_option, reasoning_option
+from hoofbeat.cli.session import command_words, json_option, ledger_option, output_option, reasoning_option
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, load_encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
@@ -239,7 +239,7 @@ class _ThemeOptions(Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...]
     weights: str
     examples: int
-    ledger_path: Path | None
+    ledger_path: str | None
     config_path: Path | None
     budget: str | None
     reasoning: int | None
@@ -262,7 +262,7 @@ class _ThemeOptions(Struct, frozen=True, kw_only=True):
 @click.option("--weights", default="", metavar="LEVEL=W,…",
               help="Weights of the significance levels [default: 1 for the least, 2 for the next, …].")  # fmt: skip
 @click.option("--examples", type=click.IntRange(0, 20), default=3, show_default=True, help="Pairs shown of a theme.")
-@click.option("--ledger", "ledger_path", type=_PATH, help="Ledger file.")
+@ledger_option
 @click.option("--config", "config_path", type=_PATH, help="Configuration file.")
 @click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
 @reasoning_option

@@ -9,20 +9,19 @@ from pathlib import Path
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import check_file, json_option
+from hoofbeat.cli.session import check_file, json_option, ledger_option
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.models.model_loading import ledger_file
-from hoofbeat.store import Ledger
+from hoofbeat.models.model_loading import load_config
+from hoofbeat.store.ledger_base import CallLedger
+from hoofbeat.store.ledger_places import is_address, ledger_place, open_ledger
 from hoofbeat.store.tables import write_jsonl
 
-_path_option = click.option("--ledger", "path", type=click.Path(path_type=Path), help="Ledger file.")
 
-
-def _open(path: Path | None) -> Ledger:
-    place = ledger_file(path)
-    if not place.is_file():
+def _open(path: str | None) -> CallLedger:
+    place = ledger_place(path, load_config().ledger)
+    if not is_address(place) and not Path(place).is_file():
         raise InputError("there is no ledger", where=str(place), fix="name it with --ledger")
-    return Ledger(place)
+    return open_ledger(place)
 
 
 @click.group("ledger")
@@ -31,12 +30,12 @@ def command() -> None:
 
 
 @command.command("stats")
-@_path_option
+@ledger_option
 @json_option
-def stats_command(path: Path | None, as_json: bool) -> None:
+def stats_command(ledger_path: str | None, as_json: bool) -> None:
     """Calls, tokens and seconds by model, and what went wrong on the way."""
     screen = Screen(as_json=as_json)
-    with _open(path) as ledger:
+    with _open(ledger_path) as ledger:
         stats = ledger.stats()
     if as_json:
         screen.emit(stats)
@@ -53,14 +52,14 @@ def stats_command(path: Path | None, as_json: bool) -> None:
 
 @command.command("export")
 @click.argument("target", type=click.Path(path_type=Path))
-@_path_option
+@ledger_option
 @click.option("--model", "model", help="Only calls of this model (its identity, as stats shows it).")
 @json_option
-def export_command(target: Path, path: Path | None, model: str | None, as_json: bool) -> None:
+def export_command(target: Path, ledger_path: str | None, model: str | None, as_json: bool) -> None:
     """Write calls as JSON lines to TARGET; `replay:TARGET` answers from it."""
     screen = Screen(as_json=as_json)
     check_file(target, ".jsonl")
-    with _open(path) as ledger:
+    with _open(ledger_path) as ledger:
         count = write_jsonl(target, ledger.entries(model=model))
     if as_json:
         screen.emit({"file": str(target), "counts": {"kept": count}})
@@ -69,17 +68,17 @@ def export_command(target: Path, path: Path | None, model: str | None, as_json: 
 
 
 @command.command("prune")
-@_path_option
+@ledger_option
 @click.option("--model", "model", help="Calls of this model.")
 @click.option("--older-than", help="Calls older than this: 90d, 12h.")
 @json_option
-def prune_command(path: Path | None, model: str | None, older_than: str | None, as_json: bool) -> None:
+def prune_command(ledger_path: str | None, model: str | None, older_than: str | None, as_json: bool) -> None:
     """Remove calls, by model and age, and give the space back. What is removed would be called (and paid) again."""
     screen = Screen(as_json=as_json)
     if model is None and older_than is None:
         raise UsageError("nothing to prune by", fix="give --model, --older-than, or both")
     before = None if older_than is None else int(time.time() - _age(older_than))
-    with _open(path) as ledger:
+    with _open(ledger_path) as ledger:
         removed = ledger.prune(model=model, before=before)
     if as_json:
         screen.emit({"removed": removed})

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import json_option
+from hoofbeat.cli.session import json_option, ledger_option
 from hoofbeat.models import SPEC_HELP
 from hoofbeat.web.site import Site, SiteSettings
 
@@ -57,17 +57,18 @@ def ready_teller(screen: Screen) -> Callable[[RunningServer], None]:
 
 
 def model_opener(
-    specs: Sequence[str], *, ledger_path: Path | None, config_path: Path | None, budget: str | None
+    specs: Sequence[str], *, ledger_path: str | None, config_path: Path | None, budget: str | None
 ) -> Callable[[str], Model]:
     """What opens a model, in the thread that uses it and on a ledger of its own; wrong names are said right away."""
     from hoofbeat.models import Budget, load_config, load_model
-    from hoofbeat.models.model_loading import ledger_file
-    from hoofbeat.store import Ledger
+    from hoofbeat.store.ledger_places import ledger_place, open_ledger
 
     config, limits = load_config(config_path), Budget.parse(budget)
 
     def opened(spec: str) -> Model:
-        return load_model(spec, ledger=Ledger(ledger_file(ledger_path)), config=config, budget=limits)
+        return load_model(
+            spec, ledger=open_ledger(ledger_place(ledger_path, config.ledger)), config=config, budget=limits
+        )
 
     for spec in specs:
         opened(spec).ledger.close()
@@ -81,7 +82,7 @@ def model_opener(
     "--model", "models", multiple=True, help=f"Model for the ask page: {SPEC_HELP}. Several may be given; none: search."
 )
 @click.option("--line", default=SiteSettings().line, show_default=True, help="Retriever line the ask page begins with.")
-@click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file.")
+@ledger_option
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
 @click.option("--budget", help="Hard limit for what is asked: money (2.50) or calls (200calls).")
 @json_option
@@ -93,7 +94,7 @@ def command(
     proxies: tuple[str, ...],
     models: tuple[str, ...],
     line: str,
-    ledger_path: Path | None,
+    ledger_path: str | None,
     config_path: Path | None,
     budget: str | None,
     as_json: bool,

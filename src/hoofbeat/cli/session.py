@@ -31,6 +31,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 edition_option = click.option(
     "--edition", default="", help="Another edition of the benchmark's questions, such as original, free or image."
 )
+ledger_option = click.option(
+    "--ledger",
+    "ledger_path",
+    metavar="FILE",
+    help="Ledger file, or postgresql://USER@HOST/DATABASE [default: .hoofbeat/ledger.sqlite].",
+)
 
 reasoning_option = click.option(
     "--reasoning",
@@ -56,7 +62,7 @@ class Calling(Struct, frozen=True, kw_only=True):
     """The options of every verb that calls a model, as given; `model_specs` are all where a verb takes several."""
 
     model_spec: str
-    ledger_path: Path | None
+    ledger_path: str | None
     config_path: Path | None
     budget: str | None
     reasoning: int | None
@@ -136,7 +142,7 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
 
     for option in (
         model_option,
-        click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file."),
+        ledger_option,
         click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file."),
         click.option("--budget", help="Hard limit: money (2.50) or calls (200calls)."),
         reasoning_option,

@@ -51,11 +51,12 @@ from hoofbeat.models.requests import (
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Failure, Usage
 from hoofbeat.store.artefact import Cost
-from hoofbeat.store.call_ledger import Ledger, LedgerEntry
+from hoofbeat.store.ledger_base import CallLedger, LedgerEntry
 from hoofbeat.window import ASSUMED_WINDOW, TYPICAL_BYTES_PER_TOKEN, ContextWindow, size
 
 _NEW_OBJECTS = 50_000
 _SPARE = 4  # windows of so many allowances keep one free; what fills a smaller one leaves less for reasoning
+_OTHERS_PAUSE = 0.05  # seconds until vectors that another process is asking for are looked for again
 _NEARLY_ALL = 0.9  # of a limit: some endpoints stop a little before it
 _REFUSED = ("context-overflow", "bad-request")
 _ABOUT_LIMITS = re.compile(r"context|max(?:imum)?[_ ]?(?:\w+[_ ]?)?tokens|completion tokens", re.IGNORECASE)
@@ -111,7 +112,7 @@ class Model:
         *,
         spec: str,
         backend: Backend,
-        ledger: Ledger,
+        ledger: CallLedger,
         budget: Budget | None = None,
         price: Price | None = None,
         pacer: Pacer | None = None,
@@ -239,10 +240,10 @@ class Model:
         """Continue a conversation: from the ledger, or by a call that is kept there."""
         key, body = request_key(self.identity, "chat", request.content())
         result: Reply | Trouble
-        kept = self._kept(key)
+        kept = await self._kept(key)
         if kept is not None and self._outgrown(kept, request):
             key, body = self._limited_key(request, self.limit(request))
-            kept = self._kept(key)
+            kept = await self._kept(key)
         if kept is not None:
             self.cached += 1
             result = kept
@@ -321,7 +322,7 @@ class Model:
         content = likelihood_content(context, continuation, exact=exact)
         key, body = request_key(self.identity, "loglikelihood", content)
         usage = _unreported(context + continuation)
-        kept: bytes | Failure | None = self.ledger.get(key)
+        kept: bytes | Failure | None = await self.ledger.look_up(key)
         if kept is None:
             if key not in self._measuring:
                 call = functools.partial(self.backend.loglikelihood, context, continuation, exact=exact)
@@ -340,17 +341,22 @@ class Model:
     ) -> bytes | Failure:
         if self._no_likelihoods is not None:
             return self._no_likelihoods
+        if (kept := await self.ledger.claim(key)) is not None:
+            self.cached += 1
+            return kept
         started = time.monotonic()
         try:
             result = await self._attempt(call, usage.tokens_in, 1)
+            if isinstance(result, Trouble):
+                return _failure(result)
+            return await self._keep(key, "loglikelihood", "", body, _encode(result), usage, started)
         except ModelMissing as err:
             if not await self._chats():
                 raise
             self._no_likelihoods = Failure(kind="unsupported", message=err.what, attempts=0)
             return msgspec.structs.replace(self._no_likelihoods, attempts=1)
-        if isinstance(result, Trouble):
-            return _failure(result)
-        return await self._keep(key, "loglikelihood", "", body, _encode(result), usage, started)
+        finally:
+            self.ledger.release(key)
 
     async def _chats(self) -> bool:
         """Whether the model is there: it answered before, or it answers a short chat now."""
@@ -365,39 +371,60 @@ class Model:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Failure:
         """Embeddings of the texts, a row each, each kept in the ledger by its text."""
         keyed = {text: request_key(self.identity, "embed", text) for text in texts}
-        kept = {text: self.ledger.get(key) for text, (key, _) in keyed.items()}
-        missing = [text for text, row in kept.items() if row is None]
-        self.cached += len(kept) - len(missing)
-        if missing:
-            tokens = sum(map(size, missing)) // TYPICAL_BYTES_PER_TOKEN
-            started = time.monotonic()
-            result = await self._attempt(lambda: self.backend.embed(missing), tokens, 0)
-            if isinstance(result, Trouble):
-                return _failure(result)
-            rows = [_encode([float(number) for number in row]) for row in result]
-            keeping = [
-                self._keep(keyed[text][0], "embed", "", keyed[text][1], row, _unreported(text), started)
-                for text, row in zip(missing, rows, strict=True)
-            ]
-            kept.update(zip(missing, await asyncio.gather(*keeping), strict=True))
+        kept: dict[str, bytes] = {}
+        made = 0
+        while missing := [text for text in keyed if text not in kept]:
+            keys = {keyed[text][0]: text for text in missing}
+            claims = await self.ledger.try_claims(keys)
+            kept.update({keys[key]: row for key, row in claims.replies.items()})
+            if claims.ours:
+                found = await self._embed_claimed([keys[key] for key in keys if key in claims.ours], keyed)
+                if isinstance(found, Failure):
+                    return found
+                made += len(found)
+                kept.update(found)
+            elif not claims.replies:  # others are at it
+                await asyncio.sleep(_OTHERS_PAUSE)
+        self.cached += len(kept) - made
         for text, (key, _) in keyed.items():
             self._account(key, _unreported(text))
-        vectors = {text: self._read(row, list[float]) for text, row in kept.items() if row is not None}
+        vectors = {text: self._read(row, list[float]) for text, row in kept.items()}
         return np.array([vectors[text] for text in texts], np.float32) if texts else np.zeros((0, 0), np.float32)
 
+    async def _embed_claimed(
+        self, texts: Sequence[str], keyed: Mapping[str, tuple[str, bytes]]
+    ) -> dict[str, bytes] | Failure:
+        """Embed texts whose keys are claimed, and keep their vectors."""
+        try:
+            tokens = sum(map(size, texts)) // TYPICAL_BYTES_PER_TOKEN
+            started = time.monotonic()
+            result = await self._attempt(lambda: self.backend.embed(texts), tokens, 0)
+            if isinstance(result, Trouble):
+                return _failure(result)
+            keeping = [
+                self._keep(keyed[text][0], "embed", "", keyed[text][1], _encode(row), _unreported(text), started)
+                for text, row in zip(texts, ([float(number) for number in row] for row in result), strict=True)
+            ]
+            return dict(zip(texts, await asyncio.gather(*keeping), strict=True))
+        finally:
+            for text in texts:
+                self.ledger.release(keyed[text][0])
+
     async def _ask(self, request: ChatRequest, key: str, body: bytes) -> Reply | Trouble:
-        """Make a call and keep it; whoever asks the same meanwhile waits for this one."""
-        started = time.monotonic()
-        tokens = about_tokens(request)
+        """Make a call and keep it, unless another process does; whoever asks the same here meanwhile waits for it."""
         future: asyncio.Future[Reply | Trouble] = asyncio.get_running_loop().create_future()
         self._in_flight[key] = future
         try:
-            result = await self._attempt(lambda: self._send(request, key), tokens, self.limit(request))
+            found = await self.ledger.claim(key)
+            if found is None:
+                try:
+                    result = await self._ask_claimed(request, key, body)
+                finally:
+                    self.ledger.release(key)
+            else:
+                self.cached += 1
+                result = self._read(found, Reply)
             if isinstance(result, Reply):
-                encoded = _encode(result)
-                kept = await self._keep(key, "chat", request.prompt, body, encoded, result.usage, started)
-                if kept is not encoded:  # another process was quicker: what is used is what is kept
-                    result = self._read(kept, Reply)
                 self._account(key, result.usage)
         except BaseException as err:
             future.set_exception(err if isinstance(err, Exception) else asyncio.CancelledError())
@@ -407,6 +434,15 @@ class Model:
             del self._in_flight[key]
         future.set_result(result)
         return result
+
+    async def _ask_claimed(self, request: ChatRequest, key: str, body: bytes) -> Reply | Trouble:
+        started = time.monotonic()
+        result = await self._attempt(lambda: self._send(request, key), about_tokens(request), self.limit(request))
+        if isinstance(result, Trouble):
+            return result
+        encoded = _encode(result)
+        kept = await self._keep(key, "chat", request.prompt, body, encoded, result.usage, started)
+        return result if kept is encoded else self._read(kept, Reply)  # what is used is what is kept
 
     async def _send(self, request: ChatRequest, key: str) -> Reply | Trouble:
         """One attempt; where the endpoint refuses a limit with the allowance in it, another with the request's own."""
@@ -493,8 +529,8 @@ class Model:
         )
         return await self.ledger.put(entry) or reply
 
-    def _kept(self, key: str) -> Reply | None:
-        found = self.ledger.get(key)
+    async def _kept(self, key: str) -> Reply | None:
+        found = await self.ledger.look_up(key)
         return None if found is None else self._read(found, Reply)
 
     def _read(self, kept: bytes, kind: type[Result]) -> Result:
@@ -503,7 +539,7 @@ class Model:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
             raise InputError(
                 f"the ledger holds a reply that can't be read: {err}",
-                where=str(self.ledger.path),
+                where=self.ledger.place,
                 fix="move the file away (calls in it will be made again), or restore it from a copy",
             ) from err
         return result

@@ -49,7 +49,8 @@ from hoofbeat.models.replay import ReplayBackend
 from hoofbeat.models.requests import Backend
 from hoofbeat.models.wire import Dialect
 from hoofbeat.store.artefact import Cost
-from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.store.ledger_base import CallLedger
+from hoofbeat.store.ledger_places import LedgerPlace, ledger_place, open_ledger
 from hoofbeat.window import ContextWindow
 
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
@@ -87,6 +88,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plugins: list[str] = field(default_factory=list)
     known_models: str = ""
     currency: str = "USD"
+    ledger: str = ""
     models: dict[str, ModelSettings] = field(default_factory=dict)
 
 
@@ -148,7 +150,7 @@ _MAX_IN_FLIGHT = 128
 def load_model(
     spec: str,
     *,
-    ledger: Ledger,
+    ledger: CallLedger,
     config: Config | None = None,
     budget: Budget | None = None,
     reasoning: int | None = None,
@@ -406,7 +408,7 @@ class Session(Struct, frozen=True, kw_only=True):
     `batches` are the batch folders in use, by the models' names: all requests of a command go into one file.
     """
 
-    ledger: Ledger
+    ledger: CallLedger
     config: Config
     budget: Budget
     reasoning: int | None = None
@@ -460,7 +462,7 @@ class UsedModels:
 @contextmanager
 def open_session(
     *,
-    ledger_path: Path | None = None,
+    ledger_path: LedgerPlace | None = None,
     config_path: Path | None = None,
     budget: str | None = None,
     reasoning: int | None = None,
@@ -472,7 +474,7 @@ def open_session(
     """
     config = load_config(config_path)
     limits = Budget.parse(budget)
-    with Ledger(ledger_file(ledger_path)) as ledger:
+    with open_ledger(ledger_place(ledger_path, config.ledger)) as ledger:
         telling = _telling_once(tell) if tell is not None else None
         yield Session(ledger=ledger, config=config, budget=limits, reasoning=reasoning, tell=telling)
 
@@ -481,7 +483,7 @@ def open_session(
 def late_models(
     default: str,
     *,
-    ledger_path: Path | None = None,
+    ledger_path: LedgerPlace | None = None,
     config_path: Path | None = None,
     budget: str | None = None,
     reasoning: int | None = None,
@@ -500,8 +502,3 @@ def late_models(
             return sessions[0].model(spec or default)
 
         yield load
-
-
-def ledger_file(path: Path | None) -> Path:
-    """Where the ledger is: `path`, `HOOFBEAT_LEDGER`, else `.hoofbeat/ledger.sqlite` in the current folder."""
-    return path or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")

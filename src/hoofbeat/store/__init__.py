@@ -19,10 +19,12 @@ if TYPE_CHECKING:
         open_artefact,
     )
     from hoofbeat.store.call_ledger import Ledger
+    from hoofbeat.store.ledger_base import CallLedger
+    from hoofbeat.store.ledger_places import open_ledger
 
 __all__ = [
-    "Artefact", "ArtefactDraft", "Cost", "Counts", "InputRef", "Ledger", "Manifest", "check_target", "create",
-    "open_artefact",
+    "Artefact", "ArtefactDraft", "CallLedger", "Cost", "Counts", "InputRef", "Ledger", "Manifest", "check_target",
+    "create", "open_artefact", "open_ledger",
 ]  # fmt: skip
 
 __getattr__ = lazy_names(
@@ -30,5 +32,7 @@ __getattr__ = lazy_names(
     {
         "artefact": "Artefact ArtefactDraft Cost Counts InputRef Manifest check_target create open_artefact",
         "call_ledger": "Ledger",
+        "ledger_base": "CallLedger",
+        "ledger_places": "open_ledger",
     },
 )

@@ -1,29 +1,39 @@
-"""The ledger: every model call, keyed by the content of its request, written before its result is used.
+"""The ledger in a SQLite file (`ledger_base`): the default.
 
-It is the only durable mutable state. One SQLite file in WAL mode, safe for several processes at once. Rows are kept in
-the order they came, not of their keys: a commit then writes few pages. Long requests and replies are compressed.
-Replies that arrive together are committed together: `put` returns a future that is done when its transaction is, so a
-caller that awaits it uses nothing that kill -9 could take back; `sync`, at the end of a run, makes all of it outlast a
-power failure too.
+One file in WAL mode, safe for several processes at once. Rows are kept in the order they came, not of their keys: a
+commit then writes few pages. Replies that arrive together are committed together: `put` returns a future that is done
+when its transaction is, so a caller that awaits it uses nothing that kill -9 could take back; `sync`, at the end of a
+run, makes all of it outlast a power failure too.
 
 Writes happen on the event loop's own thread on purpose: a commit of some dozen rows costs less than handing rows to
 another thread under the interpreter lock.
+
+Calls in flight are claimed by locks on single bytes of a second file, at places that the keys give. The system frees
+them when the process ends, and a lock costs some microseconds. Where locks belong to an open file (Linux), ledgers of
+one process exclude each other as well; elsewhere only processes do, and without such locks (Windows) nobody does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import struct
+import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import msgspec
 
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.store.files import output_errors
+from hoofbeat.store.ledger_base import COLUMNS, CallLedger, LedgerEntry, LedgerRow, LedgerStats, conditions, unpack
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
 
 _SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -46,55 +56,22 @@ CREATE TABLE IF NOT EXISTS troubles (
     PRIMARY KEY (model, kind)
 ) WITHOUT ROWID;
 """
-_COLUMNS = "key,model,operation,prompt,request,reply,tokens_in,tokens_out,seconds,made"
 _SELECT = "SELECT reply FROM calls WHERE key=?"
 _INSERT = "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?)"
 _COUNT_TROUBLE = "INSERT INTO troubles VALUES (?,?,?) ON CONFLICT DO UPDATE SET count=count+excluded.count"
 _LOOKUP_CHUNK = 500
-_COMPRESS_OVER = 1000
 
 
-class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One call as it is kept: who was asked what (canonical JSON) and what came back."""
-
-    key: str
-    model: str
-    operation: str
-    prompt: str = ""
-    request: msgspec.Raw
-    reply: msgspec.Raw
-    tokens_in: int = 0
-    tokens_out: int = 0
-    seconds: float = 0.0
-    made: int = 0
-
-
-class LedgerStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What a ledger holds, by model and operation."""
-
-    calls: int
-    bytes: int
-    by_model: list[dict[str, str | int | float]]
-    troubles: dict[str, dict[str, int]]
-
-
-def _pack(data: bytes) -> bytes:
-    """Compressed where that is worth the time; JSON never begins with the `x` that zlib's output begins with."""
-    return zlib.compress(data, 1) if len(data) > _COMPRESS_OVER else data
-
-
-def _unpack(data: bytes) -> bytes:
-    return zlib.decompress(data) if data[:1] == b"x" else data
-
-
-class Ledger:
-    """An open ledger file. Use it as a context manager, or call `close`."""
+class Ledger(CallLedger):
+    """An open ledger file."""
 
     def __init__(self, path: Path, *, gather_seconds: float = 0.004, gather_rows: int = 256) -> None:
+        super().__init__()
         self.path = path
+        self.place = str(path)
         self._gather_seconds = gather_seconds
         self._gather_rows = gather_rows
-        self._rows: list[tuple[object, ...]] = []
+        self._rows: list[LedgerRow] = []
         self._waiting: list[asyncio.Future[bytes | None]] = []
         self._troubles: Counter[tuple[str, str]] = Counter()
         self._flush_handle: asyncio.TimerHandle | None = None
@@ -108,6 +85,7 @@ class Ledger:
             except BaseException:
                 self._db.close()
                 raise
+        self._locks = _KeyLocks(path.with_name(path.name + "-claims"))
 
     def _prepare(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -129,26 +107,25 @@ class Ledger:
         self._db.executescript(_SCHEMA)
         self._db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
 
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Write what is pending and close the file."""
         self.flush()
         with suppress(sqlite3.Error):
             self._db.execute("PRAGMA optimize")
         self._db.close()
+        self._locks.close()
 
     def get(self, key: str) -> bytes | None:
         """The reply kept for this key, as JSON bytes, or None."""
         try:
             row = self._db.execute(_SELECT, (bytes.fromhex(key),)).fetchone()
-            return _unpack(row[0]) if row else None
+            return unpack(row[0]) if row else None
         except (sqlite3.Error, zlib.error) as err:
             raise _trouble(err, self.path) from err
+
+    async def look_up(self, key: str) -> bytes | None:
+        """The same at once: a look into the file costs less than a switch to another task."""
+        return self.get(key)
 
     def known(self, keys: Sequence[str]) -> set[str]:
         """Which of these keys are in the ledger."""
@@ -167,7 +144,7 @@ class Ledger:
         Where another process has kept the same call first, the result is its reply: that one counts.
         """
         loop = asyncio.get_running_loop()
-        self._rows.append(_row(entry))
+        self._rows.append(LedgerRow.of(entry))
         done: asyncio.Future[bytes | None] = loop.create_future()
         self._waiting.append(done)
         if len(self._rows) >= self._gather_rows:
@@ -197,7 +174,7 @@ class Ledger:
         rows, waiting, troubles = self._rows, self._waiting, self._troubles
         self._rows, self._waiting, self._troubles = [], [], Counter()
         error: Exception | None = None
-        earlier: dict[object, bytes] = {}
+        earlier: dict[bytes, bytes] = {}
         try:
             self._db.execute("BEGIN IMMEDIATE")
             before = self._db.total_changes
@@ -214,42 +191,36 @@ class Ledger:
             if future.done():
                 continue
             if error is None:
-                future.set_result(earlier.get(row[0]))
+                future.set_result(earlier.get(row.key))
             else:
                 future.set_exception(error)
 
-    def _kept_otherwise(self, rows: list[tuple[object, ...]]) -> dict[object, bytes]:
+    def _kept_otherwise(self, rows: list[LedgerRow]) -> dict[bytes, bytes]:
         """The replies in the ledger for those of the rows that it has with another reply."""
-        found = {row[0]: self._db.execute(_SELECT, (row[0],)).fetchone()[0] for row in rows}
-        return {row[0]: _unpack(found[row[0]]) for row in rows if found[row[0]] != row[5]}
+        found = {row.key: self._db.execute(_SELECT, (row.key,)).fetchone()[0] for row in rows}
+        return {row.key: unpack(found[row.key]) for row in rows if found[row.key] != row.reply}
 
-    def entries(self, *, model: str | None = None, operation: str | None = None) -> Iterator[LedgerEntry]:
-        """All calls, or those of one model or operation, in the order of their keys."""
-        where, values = _conditions({"model=?": model, "operation=?": operation})
-        query = f"SELECT {_COLUMNS} FROM calls{where} ORDER BY key"  # noqa: S608
-        with _readable_errors(self.path), closing(self._db.execute(query, values)) as cursor:
-            for key, of_model, of_operation, prompt, request, reply, tokens_in, tokens_out, seconds, made in cursor:
-                yield LedgerEntry(
-                    key=key.hex(),
-                    model=of_model,
-                    operation=of_operation,
-                    prompt=prompt,
-                    request=msgspec.Raw(_unpack(request)),
-                    reply=msgspec.Raw(_unpack(reply)),
-                    tokens_in=tokens_in,
-                    tokens_out=tokens_out,
-                    seconds=seconds,
-                    made=made,
-                )
+    def rows_of(self, keys: Collection[bytes]) -> list[LedgerRow]:
+        """The rows of those keys that are there, in the order of their keys."""
+        marks = ",".join("?" * len(keys))
+        return self._select(f" WHERE key IN ({marks}) ORDER BY key", list(keys))
 
-    def add_all(self, entries: Iterable[LedgerEntry]) -> int:
-        """Take in calls kept elsewhere (an export); returns how many were new."""
+    def _page(self, after: bytes, count: int, *, model: str | None, operation: str | None) -> list[LedgerRow]:
+        where, values = conditions({"key>?": after, "model=?": model, "operation=?": operation})
+        return self._select(f"{where} ORDER BY key LIMIT {count}", values)
+
+    def _select(self, clause: str, values: Sequence[object]) -> list[LedgerRow]:
+        with _readable_errors(self.path):
+            found = self._db.execute(f"SELECT {COLUMNS} FROM calls{clause}", values)  # noqa: S608
+            return [LedgerRow(*row) for row in found]
+
+    def add_rows(self, rows: Iterable[LedgerRow]) -> int:
+        """Add rows, all or none; returns how many were new."""
         before = self._db.total_changes
         with _readable_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                for entry in entries:
-                    self._db.execute(_INSERT, _row(entry))
+                self._db.executemany(_INSERT, rows)
                 self._db.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -259,7 +230,7 @@ class Ledger:
 
     def prune(self, *, model: str | None = None, before: int | None = None) -> int:
         """Remove calls of one model and/or made before a Unix time; returns how many, and gives the space back."""
-        where, values = _conditions({"model=?": model, "made<?": before})
+        where, values = conditions({"model=?": model, "made<?": before})
         if not where:
             raise ValueError("prune needs a model or a time")
         with _readable_errors(self.path):
@@ -287,25 +258,46 @@ class Ledger:
             troubles=troubles,
         )
 
+    async def _lock(self, keys: Collection[str]) -> set[str]:
+        return {key for key in keys if self._locks.take(key)}
 
-def _row(entry: LedgerEntry) -> tuple[object, ...]:
-    return (
-        bytes.fromhex(entry.key),
-        entry.model,
-        entry.operation,
-        entry.prompt,
-        _pack(bytes(entry.request)),
-        _pack(bytes(entry.reply)),
-        entry.tokens_in,
-        entry.tokens_out,
-        entry.seconds,
-        entry.made,
-    )
+    def _unlock(self, key: str) -> None:
+        self._locks.give_back(key)
+
+    async def _replies(self, keys: Collection[str]) -> dict[str, bytes]:
+        return {key: reply for key in keys if (reply := self.get(key)) is not None}
 
 
-def _conditions(values: Mapping[str, str | int | None]) -> tuple[str, list[str | int]]:
-    given = {clause: value for clause, value in values.items() if value is not None}
-    return (" WHERE " + " AND ".join(given) if given else ""), list(given.values())
+class _KeyLocks:
+    """Locks on keys that die with the process: each is a lock on one byte of a file that stays empty."""
+
+    def __init__(self, path: Path) -> None:
+        with output_errors(path):
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def take(self, key: str) -> bool:
+        """Lock a key; False where another has it."""
+        try:
+            self._set(key, lock=True)
+        except (BlockingIOError, PermissionError):  # the two that POSIX allows for a lock that another holds
+            return False
+        return True
+
+    def give_back(self, key: str) -> None:
+        """Unlock a key."""
+        self._set(key, lock=False)
+
+    def _set(self, key: str, *, lock: bool) -> None:
+        place = int(key[:15], 16)  # 60 bits: a place in a file has 63
+        if sys.platform == "linux":
+            kind = fcntl.F_WRLCK if lock else fcntl.F_UNLCK
+            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0))
+        elif fcntl is not None:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB if lock else fcntl.LOCK_UN, 1, place)
+
+    def close(self) -> None:
+        """Unlock all."""
+        os.close(self._file)
 
 
 @contextmanager
