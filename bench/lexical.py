@@ -45,7 +45,7 @@ from bench.lexical_engines import (
     lines,
     prepare,
 )
-from hoofbeat.retrieval.index.postings import available_cores
+from hoofbeat.engine import available_cores
 
 TOLERANCE = 1e-4
 

@@ -12,6 +12,7 @@ without a traceback. Anything else that escapes is a bug.
     ├── WeightsError              exit 1   model weights missing, damaged or not to be had
     ├── ModelError                exit 1   a model can't be used at all: unknown, no key, endpoint out of reach
     │   └── ModelMissing                   the endpoint has no such model, or no such path
+    ├── ClusterError              exit 1   work can't run where it should: no Ray, out of reach, another version, no file
     ├── VerificationError         exit 1   a published figure does not come out
     ├── BudgetSpent               exit 3   the hard budget stopped the command; nothing is lost
     └── BatchPending              exit 4   requests were written to a batch folder; run again when answered
@@ -82,6 +83,10 @@ class ModelError(HoofbeatError):
 
 class ModelMissing(ModelError):
     """An endpoint has no such model, or no such path."""
+
+
+class ClusterError(HoofbeatError):
+    """Work can't run where it should: Ray is missing, out of reach or another version, or a worker lacks something."""
 
 
 class VerificationError(HoofbeatError):

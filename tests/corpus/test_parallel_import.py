@@ -17,6 +17,7 @@ import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus import corpus_import as importing_module
+from hoofbeat.engine import local_engine
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Task
 from tests.corpus.test_corpus_import import folder_bytes
@@ -25,10 +26,14 @@ from tests.helpers import shared_data
 FAULTS = """
 import os, signal, sys, time
 sys.path[:] = {path!r}
-from hoofbeat.corpus import corpus_import as worker
-real = worker.process
-def process(job, beat=None):
+from hoofbeat.corpus import corpus_import
+from hoofbeat.engine.worker import beat, serve
+real = corpus_import.read_job
+def read_job(job):
     name = os.path.basename(job.path)
+    if name.startswith("once") and not os.path.exists(job.path + ".mark"):
+        open(job.path + ".mark", "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
     if name.startswith("kill"):
         os.kill(os.getpid(), signal.SIGKILL)
     if name.startswith("exit"):
@@ -41,15 +46,16 @@ def process(job, beat=None):
             beat(count)
     if name.startswith("print"):
         print("noise " * 10_000, flush=True)
-    return real(job, beat)
-worker.process = process
-worker.serve()
+    return real(job)
+corpus_import.read_job = read_job
+read_job.__module__ = "hoofbeat.corpus.corpus_import"
+serve(guarded={guarded})
 """
 
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing_module, "_SERVE", FAULTS)
+    monkeypatch.setattr(local_engine, "_SERVE", FAULTS)
 
 
 @pytest.fixture
@@ -96,7 +102,7 @@ def test_real_articles_with_two_workers_are_those_with_one(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("faults")
 def test_a_process_that_dies_or_hangs_costs_its_file_only(source: Path, tmp_path: Path) -> None:
-    for name in ("kill.md", "exit.md", "hang.md", "print.md"):
+    for name in ("kill.md", "exit.md", "hang.md", "once.md", "print.md"):
         (source / name).write_text(f"Text of {name}.")
     artefact = import_corpus([source], tmp_path / "c", workers=2, patience=5.0)
     found = reasons(artefact.path)
@@ -104,7 +110,7 @@ def test_a_process_that_dies_or_hangs_costs_its_file_only(source: Path, tmp_path
     assert found["exit.md"] == "the reader broke down on it (exit code 3)"
     assert found["hang.md"] == "reading it took too long: no document in 5 s"
     ids = Corpus(artefact).ids()
-    assert {"print", "r1", *(f"d{number:02d}" for number in range(40) if number != 3)} <= set(ids)
+    assert {"once", "print", "r1", *(f"d{number:02d}" for number in range(40) if number != 3)} <= set(ids)
     assert artefact.manifest.counts.reasons["the reader broke down on it"] == 2
     assert not list(artefact.path.glob(".*"))
 

@@ -18,6 +18,7 @@ from hoofbeat.cli.session import (
     check_file,
     command_words,
     json_option,
+    on_option,
     output_option,
     plot_option,
 )
@@ -73,6 +74,7 @@ class _ImportCommand(CommandWithList):
 @click.option("--mapping", help="Fields of JSONL and CSV files: id=pmcid,text=body,facets.institution=developer.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Reading processes [default: one a core].")
 @click.option("--title", default="", help="Title of the corpus.")
+@on_option
 @json_option
 def import_command(
     paths: tuple[Path, ...],
@@ -124,6 +126,7 @@ class _FilterCommand(CommandWithList):
 @output_option("filtered")
 @click.option("--title", default="", help="Title of the new corpus.")
 @plot_option
+@on_option
 @json_option
 def filter_command(
     corpus: Path, lines: tuple[str, ...], output: Path, title: str, plot: Path | None, as_json: bool

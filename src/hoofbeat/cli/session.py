@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -36,6 +38,37 @@ ledger_option = click.option(
     "ledger_path",
     metavar="FILE",
     help="Ledger file, or postgresql://USER@HOST/DATABASE [default: .hoofbeat/ledger.sqlite].",
+)
+
+
+
+def _choose_engine(context: click.Context, parameter: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+    """Run the command where `--on` says, or else `on` in the configuration, until it ends."""
+    where = value or _configured_engine(context.params.get("config_path"))
+    if where and where != "local":
+        from hoofbeat.engine import running_on
+
+        context.with_resource(running_on(where))
+
+
+def _configured_engine(named: Path | None) -> str:
+    """What the configuration says; a file that can't be read is left to whoever needs more of it."""
+    file = named or Path(os.environ.get("HOOFBEAT_CONFIG") or "hoofbeat.toml")
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8")).get("on", "")
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return ""
+    if not isinstance(found, str):
+        raise UsageError("on must be a text", where=str(file), fix='write on = "ray"')
+    return found
+
+
+on_option = click.option(
+    "--on",
+    metavar="WHERE",
+    expose_value=False,
+    callback=_choose_engine,
+    help="Where the work runs: local, ray, or ray://HEAD:10001 [default: on in hoofbeat.toml, else local].",
 )
 
 reasoning_option = click.option(
@@ -172,8 +205,12 @@ def check_file(path: Path | None, suffix: str) -> None:
 
 
 def command_words() -> list[str]:
-    """The command as it was typed, for manifests; how its result is printed is no part of it."""
-    return ["hoofbeat", *(word for word in sys.argv[1:] if word != "--json")]
+    """The command as it was typed, for manifests; how its result is printed and where it ran are no part of it."""
+    words: list[str] = []
+    for before, word in zip(["", *sys.argv[1:]], sys.argv[1:], strict=False):
+        if word not in {"--json", "--on"} and before != "--on" and not word.startswith("--on="):
+            words.append(word)
+    return ["hoofbeat", *words]
 
 
 class Under:

@@ -4,30 +4,22 @@ One bad file never stops an import. The same files give the same bytes however m
 walked in sorted order, documents are written in that order, and nothing of the machine or the clock is written down.
 Documents go to the table as they come; what stays in memory is their ids and hashes.
 
-Processes of their own read the files, so that a file on which a parser crashes, hangs or fills the memory costs that
-file and nothing else. The two sides exchange frames (length, MessagePack) over the standard streams. What a file
-yields goes back in one frame, or through a file in the job's folder when it is large. Each process has a few files
-waiting, and at most a few answers wait for their turn, so memory does not grow with the number of files. When a process
-dies or gives no sign of life for too long, the import loses only the file that it was reading and starts another.
+Separate processes read the files (`hoofbeat.engine`, guarded), so that a file on which a parser crashes, hangs or fills
+the memory costs that file and nothing else. What a file yields comes back at once, or through a file in the job's
+folder when it is large.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import queue
 import shutil
-import signal
 import struct
-import subprocess
-import sys
-import threading
-import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 import msgspec
 from msgspec import Struct
@@ -44,6 +36,8 @@ from hoofbeat.corpus.reader import (
     read_entries,
 )
 from hoofbeat.corpus.readers.mapped import parse_mapping
+from hoofbeat.engine import Guard, available_cores, beat, current_engine
+from hoofbeat.engine.engine import PATIENCE
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
@@ -51,8 +45,6 @@ from hoofbeat.store.files import atomic_write, file_sha256
 from hoofbeat.store.tables import read_jsonl
 
 MAX_FRAME = 4_000_000
-MAX_MEMORY = 6 << 30
-BEAT_EVERY = 0.5
 _LENGTH = struct.Struct("<Q")
 
 
@@ -88,12 +80,6 @@ class UnreadableDocument(Struct, frozen=True, array_like=True, tag=True):
 Item = ImportedDocument | UnreadableDocument
 
 
-class Heartbeat(Struct, frozen=True, array_like=True, tag=True):
-    """A sign of life from a long file: so many documents so far."""
-
-    documents: int
-
-
 class ReadResult(Struct, frozen=True, array_like=True, tag=True):
     """A file is read: its hash (empty when it could not be opened) and its items, inline or in a spill file."""
 
@@ -106,53 +92,18 @@ class ReadResult(Struct, frozen=True, array_like=True, tag=True):
 _encoder = msgspec.msgpack.Encoder()
 
 
-def send(stream: IO[bytes], message: Struct) -> None:
-    """Write one frame."""
-    data = _encoder.encode(message)
-    stream.write(_LENGTH.pack(len(data)) + data)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> bytes | None:
-    """Read one frame, or None where the other side has gone."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    data = stream.read(_LENGTH.unpack(head)[0])
-    return data if len(data) == _LENGTH.unpack(head)[0] else None
-
-
-def serve() -> None:
-    """Answer jobs on standard input until it closes."""
-    with suppress(ValueError, OSError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _limit_memory()
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not land among the answers
-    decoder = msgspec.msgpack.Decoder(ReadJob)
-    while (data := receive(sys.stdin.buffer)) is not None:
-        job = decoder.decode(data)
-        with suppress(BrokenPipeError):
-            send(answers, process(job, lambda count: send(answers, Heartbeat(count))))
-
-
-def process(job: ReadJob, beat: Callable[[int], None] | None = None) -> ReadResult:
+def read_job(job: ReadJob) -> ReadResult:
     """Read one file."""
     folder = Path(job.folder)
     spill = _Spill(folder / "items")
     digest, reason = b"", ""
-    beats = time.monotonic()
-    count = 0
     try:
         check_file(Path(job.path), mapping=job.mapping)
         found = file_sha256(Path(job.path))
         digest = bytes.fromhex(found)
-        for item in _items(job, folder, found):
+        for count, item in enumerate(_items(job, folder, found), 1):
             spill.add(item)
-            count += 1
-            if beat is not None and time.monotonic() - beats > BEAT_EVERY:
-                beats = time.monotonic()
-                beat(count)
+            beat(count)
     except InputError as err:
         reason = err.what
     except MemoryError:
@@ -216,7 +167,8 @@ class _Spill:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self._path.open("wb")
         for item in self._items:
-            send(self._stream, item)
+            data = _encoder.encode(item)
+            self._stream.write(_LENGTH.pack(len(data)) + data)
         self._items, self._held = [], 0
 
     def done(self, number: int, digest: bytes) -> ReadResult:
@@ -228,163 +180,19 @@ class _Spill:
         return ReadResult(number, digest, [], str(self._path))
 
 
-def _limit_memory() -> None:
-    """Ask the system to stop this process, not the machine, when a file makes it grow without end."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource  # noqa: PLC0415 - not on every system
-
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, hard))
-
-
-PATIENCE = 120.0
-AHEAD = 8
-DEPTH = 3
-_decode = msgspec.msgpack.Decoder(ReadResult | Heartbeat).decode
-_SERVE = "import sys; sys.path[:] = {path!r}; from hoofbeat.corpus.corpus_import import serve; serve()"
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
-class _Worker:
-    """One process and the thread that listens to it."""
-
-    def __init__(self, answers: queue.Queue[tuple[_Worker, bytes | None]]) -> None:
-        command = [sys.executable, "-P", "-c", _SERVE.format(path=sys.path)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
-        self.jobs: deque[ReadJob] = deque()
-        self.heard = time.monotonic()
-        self._answers = answers
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def give(self, job: ReadJob) -> None:
-        """Hand over one more file; it reads them in the order given."""
-        assert self.process.stdin is not None
-        if not self.jobs:
-            self.heard = time.monotonic()
-        self.jobs.append(job)
-        with suppress(BrokenPipeError):  # a dead process is heard of through its closed stream
-            send(self.process.stdin, job)
-
-    def stop(self) -> None:
-        """End the process now."""
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            with suppress(OSError):
-                stream.close()  # type: ignore[union-attr]
-
-    def _listen(self) -> None:
-        assert self.process.stdout is not None
-        data: bytes | None = b""
-        while data is not None:
-            try:
-                data = receive(self.process.stdout)
-            except (OSError, ValueError):
-                data = None
-            self._answers.put((self, data))
-
-
-class ReaderPool:
-    """So many reading processes; use as a context manager, which ends them however the block is left."""
-
-    def __init__(self, workers: int, *, patience: float = PATIENCE) -> None:
-        self._most = max(1, workers)
-        self._patience = patience
-        self._answers: queue.Queue[tuple[_Worker, bytes | None]] = queue.Queue()
-        self._workers: list[_Worker] = []
-        self._again: deque[ReadJob] = deque()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for worker in self._workers:
-            worker.stop()
-        self._workers = []
-
-    def read(self, jobs: Iterable[ReadJob], on_beat: Callable[[int], None] | None = None) -> Iterator[ReadResult]:
-        """The answers to all jobs, in their order."""
-        waiting = iter(jobs)
-        order: deque[int] = deque()
-        ready: dict[int, ReadResult] = {}
-        while True:
-            while (self._again or len(order) < self._most * AHEAD) and (worker := self._free()) is not None:
-                job = self._again.popleft() if self._again else next(waiting, None)
-                if job is None:
-                    break
-                if job.number not in order:
-                    order.append(job.number)
-                worker.give(job)
-            if not order:
-                return
-            if order[0] in ready:
-                yield ready.pop(order.popleft())
-                continue
-            for done in self._heard(on_beat):
-                ready[done.number] = done
-
-    def _free(self) -> _Worker | None:
-        """The process with least to do, if it can take more; a further one is started when those there are all busy."""
-        least = min(self._workers, key=lambda worker: len(worker.jobs), default=None)
-        if least is not None and not least.jobs:
-            return least
-        if len(self._workers) < self._most:
-            self._workers.append(_Worker(self._answers))
-            return self._workers[-1]
-        return least if least is not None and len(least.jobs) < DEPTH else None
-
-    def _heard(self, on_beat: Callable[[int], None] | None) -> Iterator[ReadResult]:
-        """Wait for the next answer; files whose process died or hangs are answered for it."""
-        try:
-            worker, data = self._answers.get(timeout=min(1.0, self._patience / 4))
-        except queue.Empty:
-            yield from self._impatient()
-            return
-        if worker not in self._workers:
-            return
-        if data is None:
-            worker.process.wait()
-            yield from self._lost(worker, f"the reader broke down on it ({_ending(worker.process.returncode)})")
-            return
-        answer = _decode(data)
-        worker.heard = time.monotonic()
-        if isinstance(answer, Heartbeat):
-            if on_beat is not None:
-                on_beat(answer.documents)
-        else:
-            worker.jobs.popleft()
-            yield answer
-
-    def _impatient(self) -> Iterator[ReadResult]:
-        now = time.monotonic()
-        for worker in list(self._workers):
-            if worker.jobs and now - worker.heard > self._patience:
-                yield from self._lost(worker, f"reading it took too long: no document in {self._patience:g} s")
-
-    def _lost(self, worker: _Worker, reason: str) -> Iterator[ReadResult]:
-        self._workers.remove(worker)
-        worker.stop()
-        if worker.jobs:
-            group = reason.partition(" (")[0].partition(":")[0]
-            yield ReadResult(worker.jobs.popleft().number, b"", [UnreadableDocument("", reason, group)])
-            self._again.extend(worker.jobs)
-
-
-def _ending(code: int | None) -> str:
-    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+def _unread(job: ReadJob, reason: str) -> ReadResult:
+    """The answer for a file that broke its process, or on which it hung."""
+    group = reason.partition(" (")[0].partition(":")[0]
+    return ReadResult(job.number, b"", [UnreadableDocument("", reason, group)])
 
 
 SOURCES = "sources.jsonl"
 MAX_INPUTS = 1_000
 _WORK = ".work"
 _decode_item = msgspec.msgpack.Decoder(Item).decode
+
+
+_Read = Callable[[Iterator[ReadJob], Callable[[int], None]], Iterator[ReadResult]]
 
 
 class _Source(Struct, frozen=True):
@@ -410,9 +218,9 @@ def import_corpus(
 
     `facets` are given to every document and count more than what a document says itself. `mapping` says which field
     of JSONL, CSV and TSV rows is what (`readers.mapped`). Folders are searched for files with a known suffix; a file
-    named outright is tried whatever it is. `workers` processes read (as many as there are cores when None); one that
-    dies, or gives no document for `patience` seconds, costs its file only. Raises `InputError` when a path does not
-    exist or nothing could be taken.
+    named outright is tried whatever it is. `workers` processes read (as many as there are cores when None); a file
+    on which two of them die, or one gives no document for `patience` seconds, is left out. Raises `InputError`
+    when a path does not exist or nothing could be taken.
     """
     if mapping:
         parse_mapping(mapping)
@@ -425,8 +233,20 @@ def import_corpus(
         draft = stack.enter_context(create(target, replace_kind="corpus"))
         task = stack.enter_context(progress.task("Import documents", total))
         run = _Import(draft.path, given, given_mapping)
-        with ReaderPool(min(workers or available_cores(), max(1, total)), patience=patience) as pool:
-            run.all(_walk(paths, given_mapping), pool, task)
+        count = min(workers or available_cores(), max(1, total))
+        (draft.path / _WORK).mkdir()
+
+        def read(jobs: Iterator[ReadJob], on_beat: Callable[[int], None]) -> Iterator[ReadResult]:
+            return current_engine().map(
+                read_job,
+                jobs,
+                workers=count,
+                guard=Guard(_unread, patience),
+                on_beat=on_beat,
+                sees=[*paths, draft.path / _WORK],
+            )
+
+        run.all(_walk(paths, given_mapping), read, task)
         if not run.kept:
             raise _nothing(paths, run.first_rejected, run.rejected)
         draft.finish(
@@ -457,14 +277,14 @@ class _Import:
         self._files: dict[bytes, str] = {}
         self._given: dict[int, str] = {}
 
-    def all(self, sources: Iterator[_Source], pool: ReaderPool, task: Task) -> None:
+    def all(self, sources: Iterator[_Source], read: _Read, task: Task) -> None:
         """Read all sources and write the three tables."""
         with (
             atomic_write(self.folder / DOCUMENTS) as documents,
             atomic_write(self.folder / REJECTED) as rejected,
             atomic_write(self.folder / SOURCES) as inputs,
         ):
-            for done in pool.read(self._jobs(sources), lambda count: task.note(f"{self.kept + count:,} documents")):
+            for done in read(self._jobs(sources), lambda count: task.note(f"{self.kept + count:,} documents")):
                 name = self._given.pop(done.number)
                 self._file(name, done, documents, rejected, inputs)
                 task.note(f"{self.kept:,} documents")
@@ -540,8 +360,8 @@ def _spilled(done: ReadResult) -> Iterator[Item]:
     yield from done.items
     if done.spill:
         with Path(done.spill).open("rb") as stream:
-            while (data := receive(stream)) is not None:
-                yield _decode_item(data)
+            while head := stream.read(_LENGTH.size):
+                yield _decode_item(stream.read(_LENGTH.unpack(head)[0]))
 
 
 def _inputs(folder: Path) -> list[InputRef]:

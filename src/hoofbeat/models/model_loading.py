@@ -82,11 +82,13 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`hoofbeat.cli`).
 
-    `known_models` is a file of facts about models, relative to the file's folder as well.
+    `known_models` is a file of facts about models, relative to the file's folder as well. `on` is where work runs when
+    a command does not say (`hoofbeat.engine`).
     """
 
     plugins: list[str] = field(default_factory=list)
     known_models: str = ""
+    on: str = ""
     currency: str = "USD"
     ledger: str = ""
     models: dict[str, ModelSettings] = field(default_factory=dict)

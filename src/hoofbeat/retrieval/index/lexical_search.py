@@ -28,9 +28,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hoofbeat.engine import available_cores
 from hoofbeat.errors import ArtefactError, UsageError
 from hoofbeat.retrieval.index.analysis import TermVocabulary
-from hoofbeat.retrieval.index.postings import Postings, available_cores
+from hoofbeat.retrieval.index.postings import Postings
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, positive_top_k, top_k
 
 __all__ = ["AddRows", "Bm25", "ImpactRows", "Postings", "Scratch", "Single", "View", "add_rows", "compiled"]

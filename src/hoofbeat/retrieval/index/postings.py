@@ -12,7 +12,6 @@ the index is laid out term by term.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Sized
@@ -24,6 +23,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hoofbeat.engine import available_cores
 from hoofbeat.errors import ArtefactError, OutputError
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer, Numberer, TermVocabulary
@@ -35,14 +35,6 @@ _BLOCK = 4096
 _BLOCK_CHARACTERS = 1 << 20
 _IN_MEMORY = 1 << 20
 _MOST_THREADS = 4
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 class InvertedBlock(NamedTuple):

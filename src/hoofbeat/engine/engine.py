@@ -1,0 +1,65 @@
+"""What every engine offers: an ordered, streaming map over parts of work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+PATIENCE = 120.0
+
+
+class Guard(NamedTuple):
+    """For work on parts that nobody can vouch for, such as files to parse: a part that breaks a process costs itself.
+
+    `instead(part, reason)` is the result of a part whose process died twice, or gave no sign of life (`beat`) for
+    `patience` seconds. Guarded work always runs in a separate process with a memory limit.
+    """
+
+    instead: Callable[[Any, str], Any]
+    patience: float = PATIENCE
+
+
+class Engine(Protocol):
+    """Runs work on parts, several side by side."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name, `local` or `ray`."""
+        ...
+
+    def map(
+        self,
+        work: Callable[[Part], Result],
+        parts: Iterable[Part],
+        *,
+        threads: bool = False,
+        workers: int | None = None,
+        guard: Guard | None = None,
+        on_beat: Callable[[int], None] | None = None,
+        sees: Sequence[Path] = (),
+    ) -> Iterator[Result]:
+        """The result of `work` for each part, in the order of the parts; only a few wait at a time.
+
+        `work` depends on nothing but its part. It is a function of a module or an object that can be pickled; each
+        worker unpickles it once, so what it loads is loaded once. `threads` says that it may share this process with
+        others like it. `workers` limits those side by side on this machine. `on_beat` hears of a guarded part's signs
+        of life. `sees` are the files and folders that a worker on another machine needs.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of what the engine holds."""
+        ...
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -1,0 +1,206 @@
+"""A Ray cluster: parts as tasks, placed, retried and spilled by Ray.
+
+Tasks and no actors: a task's process keeps the work that it has unpacked, so an encoder is loaded once by each process,
+and machines that join or leave under way are used or done without. Results are taken in the order of the parts, a few
+parts ahead, so the memory of the command does not grow with the number of parts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+from hoofbeat.engine.engine import Guard, Part, Result
+from hoofbeat.engine.ray_worker import Envelope, run_parts
+from hoofbeat.engine.worker import Raised
+from hoofbeat.errors import ClusterError
+from hoofbeat.version import __version__
+
+_ADDRESS = "RAY_ADDRESS"
+_REACH = 10.0
+_PROBE = 60.0
+_AHEAD = 3
+_GUARDED_TOGETHER = 8
+_RETRIES = 5
+_SETTINGS = ("HOOFBEAT_PLUGINS", "HOOFBEAT_WEIGHTS", "HOOFBEAT_CACHE")
+
+
+class RayEngine:
+    """The engine of a cluster, joined when there is work: at `address`, else as Ray finds or starts one."""
+
+    name = "ray"
+
+    def __init__(self, address: str = "") -> None:
+        self._address = address
+        self._ray: Any = None
+        self._joined = False
+
+    def map(
+        self,
+        work: Callable[[Part], Result],
+        parts: Iterable[Part],
+        *,
+        threads: bool = False,  # noqa: ARG002 - a task is one process on one core
+        workers: int | None = None,  # noqa: ARG002 - limits this machine; a cluster's limits are Ray's
+        guard: Guard | None = None,
+        on_beat: Callable[[int], None] | None = None,  # noqa: ARG002 - signs of life stay on their machine
+        sees: Sequence[Path] = (),
+    ) -> Iterator[Result]:
+        """The result of `work` for each part, in the order of the parts (`Engine.map`)."""
+        ray = self._cluster()
+        settings = {name: os.environ[name] for name in _SETTINGS if name in os.environ}
+        envelope = Envelope(
+            ray.cloudpickle.dumps(work),
+            {**settings, "HOOFBEAT_THREADS": "1"},
+            [str(path.absolute()) for path in sees],
+            guard,
+        )
+        key = hashlib.sha256(ray.cloudpickle.dumps(envelope)).hexdigest()
+        boxed = [ray.put(envelope)]
+        task = ray.remote(run_parts).options(max_retries=_RETRIES, num_cpus=1)
+        size = _GUARDED_TOGETHER if guard else 1
+        ahead = _AHEAD * max(2, int(ray.cluster_resources().get("CPU", 1)))
+        waiting: deque[Any] = deque()
+        rest = iter(parts)
+        try:
+            while True:
+                while len(waiting) < ahead and (batch := list(islice(rest, size))):
+                    waiting.append(task.remote(key, boxed, batch))
+                if not waiting:
+                    return
+                yield from self._taken(waiting.popleft())
+        finally:
+            for reference in waiting:
+                with contextlib.suppress(Exception):  # a cluster that is gone has nothing left to cancel
+                    ray.cancel(reference)
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        if self._joined:
+            self._ray.shutdown()
+        self._ray, self._joined = None, False
+
+    def _taken(self, reference: object) -> list[Any]:
+        """The results of one task; its error, or what became of it."""
+        errors = self._ray.exceptions
+        try:
+            answer = self._ray.get(reference)
+        except errors.RayTaskError as err:
+            raise err.cause from err
+        except (errors.RayError, ConnectionError) as err:
+            raise ClusterError(
+                f"the cluster lost a part of the work: {_first_line(err)}",
+                where=self._address or os.environ.get(_ADDRESS) or "the Ray cluster of this machine",
+                fix="check the cluster with `ray status`, then run the same command again",
+            ) from err
+        if isinstance(answer, Raised):
+            raise answer.error
+        results: list[Any] = answer
+        return results
+
+    def _cluster(self) -> Any:
+        if self._ray is None:
+            ray = _imported()
+            if not ray.is_initialized():
+                _join(ray, self._address)
+                self._joined = True
+            self._ray = ray
+            try:
+                _check_machines(ray)
+            except ClusterError:
+                self.close()
+                raise
+        return self._ray
+
+
+def _imported() -> Any:
+    try:
+        import ray  # noqa: PLC0415 - an extra
+        import ray.cloudpickle  # noqa: PLC0415
+        import ray.exceptions  # noqa: PLC0415
+        import ray.util.scheduling_strategies  # noqa: PLC0415
+    except ImportError as err:
+        raise ClusterError(
+            f"Ray can't be used: {err}", fix="install it with: pip install 'hoofbeat[ray]', or use --on local"
+        ) from err
+    return ray
+
+
+def _join(ray: ModuleType, address: str) -> None:
+    """Join a cluster, or start one; bounded in time where an address is given."""
+    wanted = address or os.environ.get(_ADDRESS, "")
+    _reach(wanted)
+    try:
+        ray.init(address=wanted or None, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+    except Exception as err:  # Ray raises many kinds here; none of them is of use to whoever runs the command
+        raise ClusterError(
+            f"the Ray cluster can't be joined: {_first_line(err)}",
+            where=wanted or "this machine",
+            fix=f"use the same versions of Python and of Ray ({ray.__version__} here) on all machines",
+        ) from err
+
+
+def _reach(address: str) -> None:
+    """Refuse an address at which nothing answers: Ray itself would try for minutes."""
+    if not address or address in {"auto", "local"}:
+        return
+    try:
+        parts = urlsplit(address if "//" in address else f"//{address}")
+        place = parts.hostname or "", parts.port or 10001
+        socket.create_connection(place, timeout=_REACH).close()
+    except (OSError, ValueError) as err:
+        raise ClusterError(
+            f"no Ray cluster answers there: {err}",
+            where=address,
+            fix="start one with `ray start --head`, check host and port (10001 for ray://), or use --on local",
+        ) from err
+
+
+def _check_machines(ray: ModuleType) -> None:
+    """Every machine that gets work must have this version of Hoofbeat; asked once, when the cluster is joined."""
+
+    def probe() -> str:  # sent by value: it must run where the package is missing
+        try:
+            from hoofbeat.version import __version__ as found  # noqa: PLC0415
+        except ImportError:
+            return ""
+        return str(found)
+
+    machines = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+    place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    asked = {
+        ray.remote(probe).options(num_cpus=0, scheduling_strategy=place(node["NodeID"], soft=False)).remote(): node
+        for node in machines
+    }
+    done, silent = ray.wait(list(asked), num_returns=len(asked), timeout=_PROBE) if asked else ([], [])
+    for reference in silent:
+        raise ClusterError(
+            f"a machine of the cluster started no worker in {_PROBE:g} s",
+            where=asked[reference]["NodeManagerHostname"],
+            fix="check the machine's load and its log in /tmp/ray",
+        )
+    for reference in done:
+        try:
+            found = ray.get(reference)
+        except ray.exceptions.RayError:
+            continue  # it has left the cluster since; Ray gives its work to others
+        if found != __version__:
+            what = f"has Hoofbeat {found}, this command is {__version__}" if found else "has no Hoofbeat"
+            raise ClusterError(
+                f"a machine of the cluster {what}",
+                where=asked[reference]["NodeManagerHostname"],
+                fix=f"install hoofbeat[ray]=={__version__} there, in the Python that Ray uses",
+            )
+
+
+def _first_line(err: BaseException) -> str:
+    return next((line.strip() for line in str(err).splitlines() if line.strip()), type(err).__name__)[:300]

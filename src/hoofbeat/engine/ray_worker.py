@@ -1,0 +1,65 @@
+"""The other side of a Ray cluster: what a task does with a few parts."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hoofbeat.engine.engine import Guard
+from hoofbeat.engine.local_engine import ProcessPool
+from hoofbeat.engine.worker import Raised
+from hoofbeat.errors import ClusterError, HoofbeatError
+
+_KEPT = 4
+
+
+class Envelope(NamedTuple):
+    """Work on its way to a cluster, with what it needs there: settings, files, and the guard of its parts."""
+
+    work: bytes
+    environment: Mapping[str, str]
+    sees: Sequence[str]
+    guard: Guard | None
+
+
+_Batch = Callable[[list[Any]], list[Any]]
+_known: dict[str, _Batch] = {}  # work that this process has unpacked: what it has loaded is there for the next part
+
+
+def run_parts(key: str, boxed: list[Any], parts: list[Any]) -> list[Any] | Raised:
+    """A task: the results of a few parts, or the error that one of them raised.
+
+    The envelope comes as a reference in a list, which Ray hands on as it is: each process fetches it once.
+    """
+    import ray  # noqa: PLC0415 - the extra is there where this runs
+
+    try:
+        if key not in _known:
+            while len(_known) >= _KEPT:
+                _known.pop(next(iter(_known)))
+            _known[key] = _unpacked(ray.get(boxed[0]))
+        return _known[key](parts)
+    except HoofbeatError as err:
+        if not isinstance(err, ClusterError):
+            err.where = f"{err.where or 'a worker'} (on {socket.gethostname()})"
+        return Raised(err)
+
+
+def _unpacked(envelope: Envelope) -> _Batch:
+    os.environ.update(envelope.environment)
+    for path in envelope.sees:
+        if not Path(path).exists():
+            raise ClusterError(
+                "a worker can't see a file or folder of this command",
+                where=f"{path} on {socket.gethostname()}",
+                fix="keep inputs, results and HOOFBEAT_CACHE in folders that all machines share under the same path",
+            )
+    work: Callable[[Any], Any] = pickle.loads(envelope.work)  # noqa: S301 - from the command that this task is of
+    if envelope.guard is None:
+        return lambda parts: [work(part) for part in parts]
+    pool = ProcessPool(work, 1, envelope.guard)  # its process ends with this one: its standard input closes
+    return lambda parts: list(pool.map(parts))
