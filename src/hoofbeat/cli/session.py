@@ -41,7 +41,6 @@ ledger_option = click.option(
 )
 
 
-
 def _choose_engine(context: click.Context, parameter: click.Parameter, value: str | None) -> None:  # noqa: ARG001
     """Run the command where `--on` says, or else `on` in the configuration, until it ends."""
     where = value or _configured_engine(context.params.get("config_path"))
@@ -180,6 +179,7 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
         click.option("--budget", help="Hard limit: money (2.50) or calls (200calls)."),
         reasoning_option,
         click.option("--estimate", "only_estimate", is_flag=True, help="Say what would be spent, and stop."),
+        on_option,
         json_option,
     ):
         wrapped = option(wrapped)
