@@ -12,7 +12,7 @@ without a traceback. Anything else that escapes is a bug.
     ├── WeightsError              exit 1   model weights missing, damaged or not to be had
     ├── ModelError                exit 1   a model can't be used at all: unknown, no key, endpoint out of reach
     │   └── ModelMissing                   the endpoint has no such model, or no such path
-    ├── ClusterError              exit 1   work can't run where it should: no Ray, out of reach, another version, no file
+    ├── ClusterError              exit 1   no Ray, a cluster out of reach, another version, a file unseen
     ├── VerificationError         exit 1   a published figure does not come out
     ├── BudgetSpent               exit 3   the hard budget stopped the command; nothing is lost
     └── BatchPending              exit 4   requests were written to a batch folder; run again when answered
