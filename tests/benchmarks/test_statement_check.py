@@ -138,6 +138,29 @@ def test_an_objection_says_what_the_source_has() -> None:
         # lines of a table
         ("Against early removal of the tube", "The panel suggests against early removal of the tube."),
         ("After a fracture, scan once a year.", "Patients with a prior fracture have a scan once a year."),
+        # a power on a line of its own
+        (
+            "Offer surgery at a BMI of at least 41 kg/m2.",
+            "Offer surgery at a BMI ≥41 kg/m\n\n2\n\nand to those who ask.",
+        ),
+        # "No" answers the question
+        ("No, the advice is for men without gout.", "The advice is for men without gout."),
+        # the same denial or direction is in another clause of the sentence
+        ("Men never vaccinated are likely to profit.", "Men who have never been vaccinated are likely to profit."),
+        (
+            "They note that the trials took only patients presenting early after injury.",
+            "Because the trials took only patients presenting early after injury, the effect of the drug in patients "
+            "presenting later is unknown to the panel that looked at the trials.",
+        ),
+        # a direction in the name of a use
+        (
+            "The dose of zinc for risk reduction in gout is 3 mg.",
+            "Men with gout at increased risk have zinc, dose 3 mg.",
+        ),
+        (
+            "Zinc is not advised for dose reduction in men with gout, because of the increased risk of stones.",
+            "Zinc is not advised for use in men with gout, because of the increased risk of stones in these men.",
+        ),
     ],
 )
 def test_faithful_answers_in_the_words_of_strong_models_raise_no_alarm(statement: str, passage: str) -> None:
@@ -172,6 +195,7 @@ def test_faithful_answers_in_the_words_of_strong_models_raise_no_alarm(statement
             "The society advises that chest films, old or new, not be used for cough.",
         ),
         ("Do not rinse the lens.", "Lens Care\n- Rinse the lens\n- Dry the case"),
+        ("No, the advice is for men with no gout.", "The advice is for men who have gout."),
     ],
 )
 def test_reversals_in_such_wording_are_still_caught(statement: str, passage: str) -> None:
@@ -183,6 +207,15 @@ def test_a_number_of_the_question_raises_no_alarm() -> None:
     assert [each.kind for each in objections(statement, [passage])] == ["threshold"]
     assert objections(statement, [passage], "Should a woman of 57 years have a scan?") == []
     assert objections(statement, [passage], "Should a woman of 58 years have a scan?") != []
+
+
+def test_what_is_quoted_counts_beside_a_sentence_that_looks_nearer() -> None:
+    near, quoted = "Men with gout are at increased risk of stones.", "Zinc lowers the number of stones in gout."
+    statement = "Zinc lowers the risk of stones in men with gout."
+    assert [each.kind for each in objections(statement, [f"{near} {quoted}"])] == ["direction"]
+    assert objections(statement, [f"{near} {quoted}"], quotes=[quoted]) == []
+    turned = statement.replace("lowers", "raises")
+    assert [each.kind for each in objections(turned, [quoted], quotes=[quoted])] == ["direction"]
 
 
 def test_the_labelled_pairs_come_out_as_they_are_documented() -> None:

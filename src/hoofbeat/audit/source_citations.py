@@ -106,7 +106,8 @@ def check_citations(
         if step.what in _DOUBTS:
             why = f" ({step.reasoning})" if step.reasoning else ""
             warnings.append(f"{_DOUBTS[step.what]}: {words[:_SHORT]}{why}")
-    for objection in check_statement(text, headings, passages, question):
+    copied = [words for words, step in found.items() if step.what in ("quoted", "quote elsewhere")]
+    for objection in check_statement(text, headings, passages, question, copied):
         steps.append(TraceStep(stage=STAGE, what="statement differs", text=str(objection)))
         warnings.append(f"it may say otherwise than the source ({objection.kind}): {objection.claim}{objection.there}")
     pages = {passage.heading: passage.page for passage in reversed(passages) if passage.page is not None}
@@ -115,19 +116,19 @@ def check_citations(
 
 
 def check_statement(
-    text: str, headings: Sequence[str], passages: Sequence[Passage], question: str = ""
+    text: str, headings: Sequence[str], passages: Sequence[Passage], question: str = "", quotes: Sequence[str] = ()
 ) -> list[Objection]:
-    """What an answer states otherwise than the passages under these headings.
+    """What an answer states otherwise than the passages under these headings, first of all than what it quotes.
 
     A number may be in any passage shown, or in the question.
     """
     stated = _QUOTED.sub(" ", _CITATION.sub("", text))
     cited = [passage.text for passage in passages if passage.heading in headings] or [each.text for each in passages]
-    found = objections(stated, cited, question)
+    found = objections(stated, cited, question, quotes)
     if not any(each.kind in ("threshold", "unit") for each in found):
         return found
     shown = [_with_heading(each) for each in passages]
-    everywhere = {(each.kind, each.claim) for each in objections(stated, shown, question)}
+    everywhere = {(each.kind, each.claim) for each in objections(stated, shown, question, quotes)}
     return [each for each in found if each.kind not in ("threshold", "unit") or (each.kind, each.claim) in everywhere]
 
 

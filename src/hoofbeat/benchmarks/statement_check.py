@@ -29,12 +29,14 @@ from hoofbeat.benchmarks.statement_marks import (
     sentences,
     turning_words,
 )
+from hoofbeat.text import for_word_matching
 
 KINDS = ("comparator", "negation", "direction", "threshold", "unit")
 FAITHFUL = "faithful"
 _COVERED = 0.5  # of a clause's words, that another must have to be held against it
 _COVERS, _COVERED_BY = 0.65, 0.4  # of both, that clauses must share to deny each other
 _ALIKE_KIND, _CLOSE = 0.25, 0.05
+_QUOTED = 0.3  # how much less a quoted clause may look like it
 _ALIKE = 90  # of 100, by edit distance: a sentence that is repeated
 _SAME = 0.5  # of the words around a bound, that must be the same
 _AROUND, _OTHERS = 0.6, 0.2  # what words around a clause count, and what words count that only the passage has
@@ -63,12 +65,16 @@ class Objection(NamedTuple):
 class _Place(NamedTuple):
     clause: StatedClause
     sentence: Sentence
+    quoted: bool = False
 
 
-def objections(statement: str, passages: Sequence[str], question: str = "") -> list[Objection]:
+def objections(
+    statement: str, passages: Sequence[str], question: str = "", quotes: Sequence[str] = ()
+) -> list[Objection]:
     """What the words of a statement say otherwise than the passages, each kind once for a sentence of the statement.
 
-    The statement may also use the numbers of the question that it answers: "a man aged 52".
+    The statement may also use the numbers of the question that it answers: "a man aged 52". Where it quotes sentences
+    of the passages, it must differ from these as well as from those that look nearest.
     """
     stated = sentences(statement)
     read = [each for text in passages for each in sentences(text)]
@@ -77,9 +83,15 @@ def objections(statement: str, passages: Sequence[str], question: str = "") -> l
     undone -= {t for t in undone for each in (*stated, *read) for c in each.clauses if {t, t[2:]} <= c.own}
     if undone:
         stated, read = tuple(_redone(each, undone) for each in stated), [_redone(each, undone) for each in read]
-    places = [_Place(clause, each) for each in read for clause in each.clauses]
+    copied = [for_word_matching(quote) for quote in quotes]
+    places = [_Place(clause, each, _is_quoted(each, copied)) for each in read for clause in each.clauses]
     asked = [number for each in sentences(question) for clause in each.clauses for number in clause.quantities]
     return [each for sentence in stated for each in _of_sentence(sentence, places, asked)] if places else []
+
+
+def _is_quoted(sentence: Sentence, quotes: Sequence[str]) -> bool:
+    words = for_word_matching(sentence.text)
+    return any(fuzz.partial_ratio(words, quote, score_cutoff=_ALIKE) for quote in quotes)
 
 
 def _redone(sentence: Sentence, undone: frozenset[str]) -> Sentence:
@@ -116,16 +128,15 @@ def _of_sentence(sentence: Sentence, places: Sequence[_Place], asked: Sequence[S
     stating = [place for place in places if place.sentence.states]
     repeats = any(place.sentence.text == sentence.text for place in places if not place.sentence.states)
     for clause in speaking if sentence.states and not repeats else ():
-        nearest = _nearest(clause, stating)
-        if not nearest:
+        near = _nearest(clause, stating)
+        if not near:
             continue
-        there = _cut(nearest[0].sentence.text)
-        if turned := _turned_direction(clause, nearest, places):
-            claim = f"“{turned.word}” in: {_cut(sentence.text)}"
+        turned = [_turned_direction(_Place(clause, sentence), each, places) for each in near]
+        there = _cut(near[-1][0].sentence.text)
+        if turned[0] and all(turned):
+            claim = f"“{turned[0].word}” in: {_cut(sentence.text)}"
             found.setdefault("direction", Objection("direction", claim, there))
-        elif (
-            not excused and _same_matter(clause, nearest) and not any(_same_polarity(clause, p.clause) for p in nearest)
-        ):
+        elif not excused and all(_denied(_Place(clause, sentence), each) for each in near):
             found.setdefault("negation", Objection("negation", _cut(sentence.text), there))
     if not found and (reworded := _reworded(sentence, places)):
         return [reworded]
@@ -206,8 +217,11 @@ def _compatible(one: Bound, two: Bound | None) -> bool:
 # Denials and directions
 
 
-def _nearest(clause: StatedClause, places: Sequence[_Place]) -> list[_Place]:
-    """The clauses of the passage that have most of this clause's words, then of the words around, then no others."""
+def _nearest(clause: StatedClause, places: Sequence[_Place]) -> list[list[_Place]]:
+    """The clauses of the passage that have most of this clause's words, then of the words around, then no others.
+
+    Behind them are the nearest ones of those that are quoted, if these are not much farther away.
+    """
     if not clause.own:
         return []
     known = []
@@ -220,7 +234,9 @@ def _nearest(clause: StatedClause, places: Sequence[_Place]) -> list[_Place]:
             alike = _ALIKE_KIND * (clause.advises == other.advises)
             known.append((common / _weight(clause.own) + _AROUND / 2 * around + _OTHERS * others + alike, each))
     best = max((score for score, _ in known), default=0.0)
-    return [each for score, each in known if score >= best - _CLOSE]
+    quoted = [(score, each) for score, each in known if each.quoted and score >= best - _QUOTED]
+    best_of_both = ((each, max((score for score, _ in each), default=0.0)) for each in (known, quoted))
+    return [[each for score, each in some if score >= best - _CLOSE] for some, best in best_of_both if some]
 
 
 def _common(clause: StatedClause, other: StatedClause) -> float:
@@ -229,12 +245,31 @@ def _common(clause: StatedClause, other: StatedClause) -> float:
     return _weight(clause.own & other.own) + (_AROUND if other.own else 1) * inherited
 
 
+def _denied(here: _Place, nearest: Sequence[_Place]) -> bool:
+    """Whether clauses of the passage that say the same as this one are denied where it is not, or the other way."""
+    denied = _denied_words(here.sentence)
+    return _same_matter(here.clause, nearest) and not any(
+        _same_polarity(here.clause, each.clause)
+        or (
+            denied[1] and denied == _denied_words(each.sentence)
+        )  # "those never screened", "who have never been screened"
+        or (not here.clause.main and _turns_of(here) == _turns_of(each))  # "not for men who had X", "men without X"
+        for each in nearest
+    )
+
+
+def _denied_words(sentence: Sentence) -> tuple[int, list[str]]:
+    """How often a sentence denies, and what."""
+    denied = sorted(word for clause in sentence.clauses for word in clause.denied)
+    return sum(clause.denials for clause in sentence.clauses), denied
+
+
 def _same_matter(clause: StatedClause, nearest: Sequence[_Place]) -> bool:
     """Whether clauses share enough to say that one denies what the other says."""
     return all(
         _common(clause, each.clause) >= _COVERS * _weight(clause.own)
         and not each.clause.refers
-        and any(not term[0].isdigit() for term in clause.own & each.clause.terms)
+        and any(term.isalpha() for term in clause.own & each.clause.terms)
         and len(clause.terms & each.clause.own) >= _COVERED_BY * len(each.clause.own)
         for each in nearest
     )
@@ -254,19 +289,34 @@ def _same_polarity(one: StatedClause, two: StatedClause) -> bool:
     return affirms.only and not denies.only and not denies.conditional
 
 
-def _turned_direction(clause: StatedClause, nearest: Sequence[_Place], places: Sequence[_Place]) -> Direction | None:
-    """A direction of the clause whose opposite the nearest clauses of the passage have in its place."""
-    there = [each for place in nearest for each in place.clause.directions]
+def _turned_direction(here: _Place, nearest: Sequence[_Place], places: Sequence[_Place]) -> Direction | None:
+    """A direction of the clause whose opposite the nearest clauses of the passage have in its place.
+
+    What another clause of the statement says as the passage does is not the opposite: "to reduce stones, because of
+    the increased risk of stroke" beside "because of the increased risk of stroke".
+    """
+    clause = here.clause
+    others = {each[:2] for other in here.sentence.clauses if other is not clause for each in other.directions}
     whole = [each for place in nearest for other in place.sentence.clauses for each in other.directions]
-    for pair in dict.fromkeys(each.pair for each in clause.directions):
-        mine = [each for each in clause.directions if each.pair == pair]
+    for pair, names in dict.fromkeys((each.pair, each.names) for each in clause.directions):
+        mine = [each for each in clause.directions if (each.pair, each.names) == (pair, names)]
         both = len({each.side for each in mine}) > 1
-        near = [each for each in ([] if both else there) if each.pair == pair] or [o for o in whole if o.pair == pair]
+        near = [each for place in nearest for each in place.clause.directions if each.pair == pair and not both]
+        near = near or [each for each in whole if each.pair == pair and each[:2] not in others]
+        near = [each for each in near if each.names == names]
         if pair >= PREFIXES:
             near = [each for each in near if each.behind in {own.behind for own in mine}]
+        if all(any(_same_place(one, two) for two in whole) for one in mine):
+            continue
         if near and (_turns(mine, near) or (pair == _LINE and _another_line(mine[0], near, clause, places))):
             return mine[0]
     return None
+
+
+def _same_place(one: Direction, two: Direction) -> bool:
+    """Whether a direction is between the same words in another clause of the passage's sentence."""
+    same = (one.pair, one.side, one.left) == (two.pair, two.side, two.left)
+    return same and one.left != frozenset() and bool(one.right & two.right)
 
 
 def _turns(mine: Sequence[Direction], near: Sequence[Direction]) -> bool:

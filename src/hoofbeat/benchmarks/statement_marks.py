@@ -48,7 +48,10 @@ class StatedQuantity(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """One of two opposites in a text: the pair, the side, the words next to it, and those of the clause around it."""
+    """One of two opposites in a text: the pair, the side, the words next to it, and those of the clause around it.
+
+    `names`: it ends the name of something ("risk reduction", "risk-reducing drugs") and says nothing of what happens.
+    """
 
     pair: int
     side: int
@@ -57,12 +60,14 @@ class Direction(NamedTuple):
     word: str
     left: frozenset[str]
     right: frozenset[str]
+    names: bool = False
 
 
 class StatedClause(Struct, frozen=True, kw_only=True):
     """A stretch of a sentence that one denial turns: a main clause, or one that qualifies it ("who ...", "if ...").
 
     `own` are the words that it has itself, `terms` also those of the clauses that qualify it, or of its subject.
+    `denied` are the words next behind its denials.
     `unclear`: a list may deny it or not ("avoid soap, cut the nails"). `silent`: it says what a text does not say.
     """
 
@@ -70,6 +75,7 @@ class StatedClause(Struct, frozen=True, kw_only=True):
     own: frozenset[str]
     terms: frozenset[str]
     denials: int
+    denied: tuple[str, ...]
     refers: bool
     advises: bool
     only: bool
@@ -199,6 +205,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bcan ?not\b", "can not"),
     )
 )
+_ANSWERS = re.compile(r"\A(?:yes|no)[,:;] ?")  # "No, ..." answers the question and denies nothing of its sentence
 _SENTENCE = re.compile(r"(?<=[.;!?:])\s+(?=\S)")
 _ADVICE = re.compile(
     r"\b(?:recommend|advi[sc]|suggest|should|must|(?:contra)?indicat|avoid|prefer|offer|consider|do not|need|requir|"
@@ -235,6 +242,7 @@ def _plain(text: str) -> str:
     """A sentence in small letters with one way of writing signs, powers and units."""
     text = _EXPONENT.sub(lambda match: "^" + match[0].translate(_RAISED), text)
     text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    text = _ANSWERS.sub("", text)
     for pattern, to in _FORMS:
         text = pattern.sub(to, text)
     return " ".join(text.split())
@@ -258,6 +266,7 @@ _UNFINISHED = re.compile(
     r"(?:\b(?:in|for|to|of|with|or|and|the|an?|that|by|on|at|from|as|who|are|is|be|if|than|not|including)|[,(])$",
     re.IGNORECASE,
 )
+_RAISED_LINE = re.compile(r"\b\w{1,3}\n[-+−]?\d{1,2}[+-]?\Z")  # "kg/m", and its power on the next line
 _NAMES = re.compile(
     r"#|[\d.]*\s*[^\W\d_]+(?:tion|ment|sis|ance|ence|ing|logy|py)s? (?:of|for|in|and|with|after|before)\b"
 )
@@ -276,12 +285,13 @@ class _Piece(NamedTuple):
 def _lines(text: str) -> list[str]:
     """The lines of a text; a sentence that is broken over several of them is one. Behind a colon each is an item."""
     found: list[str] = []
-    listed = False
+    listed = raised = False
     for line in filter(None, map(str.strip, text.split("\n"))):
         goes_on = bool(found) and found[-1][-1] not in _TERMINAL and not _BULLET.match(line)
         last = _SENTENCE.split(found[-1])[-1] if goes_on else ""
+        raised, after = goes_on and bool(_RAISED_LINE.search(f"{last}\n{line}")), raised and not line[0].isupper()
         broken = line[0].islower() and not listed and (_is_fragment(last) or _is_fragment(line))
-        if goes_on and (broken or _UNFINISHED.search(last)):
+        if goes_on and (broken or raised or after or _UNFINISHED.search(last)):
             found[-1] += f" {line}"
         else:
             found.append(line)
@@ -516,7 +526,7 @@ def _clauses(text: str) -> list[StatedClause]:
     main, plain_before = 0, ""
     for place, (is_main, places, unclear) in enumerate(stretches):
         words = " ".join(masked[start:end] for start, end in places)
-        denials, inside = _denials(words)
+        denials, denied, inside = _denials(words)
         mine = [each.quantity for each in numbers if any(start <= each.start < end for start, end in places)]
         often = [each for start, end in places for each in _how_often(text[start:end])]
         terms = own = _terms(words) | _stems(inside) | {f"{each.written:g}" for each in mine}
@@ -537,6 +547,7 @@ def _clauses(text: str) -> list[StatedClause]:
                 own=own,
                 terms=terms,
                 denials=denials,
+                denied=denied,
                 refers=bool(_REFERS.match(words)) and not denials and not _ADVICE.search(words),
                 advises=bool(_ADVICE.search(words)),
                 only=bool(re.search(r"\bonly\b", text)),
@@ -697,8 +708,8 @@ def _opens(left: str, behind: list[str]) -> bool:
     return False
 
 
-def _denials(text: str) -> tuple[int, list[str]]:
-    """How often a clause denies, and the words inside those that do ("unsafe": safe).
+def _denials(text: str) -> tuple[int, tuple[str, ...], list[str]]:
+    """How often a clause denies, the words next behind what denies, and those inside it ("unsafe": safe).
 
     "No bath and no swimming" denies once, and so does "not allowed, neither raw nor cooked". "Before stopping" denies
     nothing: it is what comes first that is told.
@@ -717,7 +728,12 @@ def _denials(text: str) -> tuple[int, list[str]]:
     count = len(others) + against - graded
     before = set(found[: found.index(listed[0])]) if listed else set()
     count += bool(listed) and before.isdisjoint(("not", "never"))
-    return count, [denial.inside[word] for word in found if word in denial.inside]
+    denied = [_next_borne(words[at + 1 :]) for at, word in enumerate(words) if word in denial.words]
+    return count, tuple(denied), [denial.inside[word] for word in found if word in denial.inside]
+
+
+def _next_borne(words: list[str]) -> str:
+    return next((_stem(word) for word in words if _bears(word)), "")
 
 
 def _bears(word: str) -> bool:
@@ -757,7 +773,8 @@ def _directions(text: str) -> Iterator[Direction]:
                 comma = behind.index(",")
                 before, behind = behind[comma + 1 :], behind[:comma]
             sides = _nearby(before[::-1]), _nearby(behind)
-            yield Direction(*found, _next(before[::-1]), _next(behind), word, *sides)
+            names = word.endswith(("tion", "ing")) and before[-1:] != [] and before[-1].isalpha() and _bears(before[-1])
+            yield Direction(*found, _next(before[::-1]), _next(behind), word, *sides, names)
         for number, pair in enumerate(_words().directions.prefixes, start=PREFIXES):
             for side, prefix in enumerate(pair):
                 if word.startswith(prefix) and len(word) > len(prefix) + 3:
