@@ -27,7 +27,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "hero": ("--sources", "20", "--questions", "200", "--pairs", "3000", "--rounds", "2"),
     "answers": ("--models", "3", "--conditions", "4", "--questions", "250"),
     "audit": ("--scale", "0.03", "--bare", "500", "--throttled", "1"),
-    "economy": ("--sources", "30", "--questions", "4", "--noise", "0", "--votes", "1", "--medquad", "60"),
+    "economy": ("--sources", "10", "200", "--questions", "4", "--positions", "4", "--noise", "0"),
     "browse": (
         *("--documents", "4000", "--answers", "4000", "--sources", "20", "--asked", "100"),
         *("--queries", "500", "--hits", "20", "--visits", "5"),

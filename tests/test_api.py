@@ -55,7 +55,7 @@ def by_command(tmp_path_factory: pytest.TempPathFactory, server: FaultServer, gi
         ("judge", "run", *model, "--by", "equivalence", "--by", "exact", "-o", "judged"),
         ("audit", "handbooks", "teaching", *model, *sources, "--question", "tq-01", "--with", "bm25", "-o", "audit"),
         ("retrieve", "bench", "--with", "bm25", "--each-source", "--limit", "2", "-o", "evidence"),
-        ("audit", "--answers", str(given_answers), *model, "--economy", "--economy-check", "2", "-o", "given"),
+        ("audit", "--answers", str(given_answers), *model, "--economy", "0.5", "--economy-check", "6", "-o", "given"),
         ("leakage", "bench", *model, "--limit", "3", "--cutoff", f"{server.spec()}=2023", "-o", "leakage"),
         ("compare", "rankings/01-bm25", "rankings/02-bm25-k1-0.5", "-o", "compared"),
         ("export", "bench", "--as", "beir", "-o", "beir"),
@@ -84,7 +84,7 @@ async def _walk(verbs: Any, spec: str, given_answers: Path) -> None:
         books, "teaching", "audit", model=spec, sources=HANDBOOKS, question_ids="tq-01", line="bm25"
     )
     await verbs.find_evidence(bench, "bm25", "evidence", limit=2)
-    given = {"model": spec, "economy": True, "economy_check": 2}
+    given = {"model": spec, "economy": 0.5, "economy_check": 6}
     assert (await verbs.audit_answers(given_answers, estimate=True, **given)).calls > 0
     await verbs.audit_answers(given_answers, "given", **given)
     leakage = await verbs.check_leakage(bench, "leakage", model=spec, limit=3, cutoffs=f"{spec}=2023")

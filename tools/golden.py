@@ -341,8 +341,8 @@ STEPS = [
         "--passages", "2", "--limit", "4", "--probe-order", "6", "-o", "audit",
     )),
     Step("audit-economy", (
-        "audit", "handbooks", "teaching", *SCRIPTED, "--with", "bm25", "--limit", "4", "--economy", "--economy-check",
-        "8", "-o", "audit-economy",
+        "audit", "handbooks", "teaching", *SCRIPTED, "--with", "bm25", "--limit", "4", "--economy", "0.4", "-o",
+        "audit-economy",
     )),
     *(
         Step(f"audit-shard-{part}", (

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hoofbeat.answering import Run
     from hoofbeat.ask.ask_records import AskResult
     from hoofbeat.audit import Audit, AuditPlan
+    from hoofbeat.audit.economy.economy_audit import Economy
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.corpus import Corpus
     from hoofbeat.judging import JudgmentFolder
@@ -551,8 +552,9 @@ def audit_sources(
     limit: int | None = ...,
     shard: str | None = ...,
     probe_order: int = ...,
-    economy: bool = ...,
-    economy_check: int = ...,
+    economy: float | None = ...,
+    economy_model: str | None = ...,
+    economy_check: int | None = ...,
     trial: PathLike | None = ...,
     seed: int = ...,
     ledger: PathLike | None = ...,
@@ -590,8 +592,9 @@ def audit_sources(
     limit: int | None = None,
     shard: str | None = None,
     probe_order: int = 0,
-    economy: bool = False,
-    economy_check: int = 200,
+    economy: float | None = None,
+    economy_model: str | None = None,
+    economy_check: int | None = None,
     trial: PathLike | None = None,
     seed: int = 0,
     ledger: PathLike | None = None,
@@ -606,6 +609,8 @@ def audit_sources(
     `questions` is a benchmark, `teaching`, or `teaching:PACK`. `judge` is the model that compares the answers, if not
     the one that answers; of several the majority decides. `sources` and `question_ids` choose some. `trial` is a trial
     of the judge, which the audit keeps. `words` is a table of words for the same thing, besides those of the pack.
+    `economy` is the share of carried labels that may be wrong: pairs are judged between positions into which
+    `economy_model` (by default the first judge) sorts the answers, and `economy_check` carried labels are checked.
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
@@ -636,8 +641,7 @@ def audit_sources(
             limit=limit,
             shard=shard,
             probe_order=probe_order,
-            economy=economy,
-            economy_check=economy_check,
+            economy=_economy(session, models, economy, economy_model, economy_check),
             seed=seed,
         )
         if estimate:
@@ -665,8 +669,9 @@ def audit_answers(
     limit: int | None = None,
     shard: str | None = None,
     probe_order: int = 0,
-    economy: bool = False,
-    economy_check: int = 200,
+    economy: float | None = None,
+    economy_model: str | None = None,
+    economy_check: int | None = None,
     trial: PathLike | None = None,
     seed: int = 0,
     ledger: PathLike | None = None,
@@ -695,8 +700,7 @@ def audit_answers(
             limit=limit,
             shard=shard,
             probe_order=probe_order,
-            economy=economy,
-            economy_check=economy_check,
+            economy=_economy(session, models, economy, economy_model, economy_check),
             seed=seed,
         )
         if estimate:
@@ -1208,6 +1212,19 @@ def _audit_models(session: Session, model: str, judges: tuple[str, ...]) -> _Aud
     answers = session.model(model)
     specs = dict.fromkeys(judges or (model,))
     return _AuditModels(answers, tuple(answers if spec == model else session.model(spec) for spec in specs))
+
+
+def _economy(
+    session: Session, models: _AuditModels, risk: float | None, sorter: str | None, check: int | None
+) -> Economy | None:
+    from hoofbeat.audit.economy.economy_audit import Economy
+    from hoofbeat.errors import UsageError
+
+    if risk is None:
+        if sorter is not None or check is not None:
+            raise UsageError("economy_model and economy_check do nothing without economy", fix="give economy=0.05")
+        return None
+    return Economy(sorter=session.model(sorter) if sorter else models.compares[0], risk=risk, check=check)
 
 
 def _audited(

@@ -11,9 +11,10 @@ import click
 import pytest
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.economy.economy_audit import economy_words
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.cli import cli
-from hoofbeat.cli.audit import AuditCommand, economy_words
+from hoofbeat.cli.audit import AuditCommand
 from hoofbeat.corpus import import_corpus
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
@@ -77,6 +78,8 @@ GIVEN = "".join(
         (["--answers", "a.jsonl", "--whole-up-to", "0"], "--whole-up-to would do nothing"),
         (["books", "teaching", "--fields", "id=x"], "--fields would do nothing"),
         (["--answers", "a.jsonl", "--economy-check", "200"], "--economy-check would do nothing"),
+        (["--answers", "a.jsonl", "--economy-model", "x"], "--economy-model would do nothing"),
+        (["--answers", "a.jsonl", "--economy", "0.05", "--economy-check", "9"], "9 pairs can't show that the risk"),
         (["--answers", "a.jsonl", "--source", "a"], "needs at least two"),
         (["--answers", "a.jsonl", "--source", "a", "--source", "z"], "no answer is of the source z"),
     ],
@@ -99,18 +102,26 @@ def test_given_answers_of_some_sources_and_what_was_left_out(tmp_path: Path) -> 
     assert audit.artefact.manifest.settings["sources"] == ["a", "b"]
 
 
+CHECKED = {
+    "sorted": 20, "sort_calls": 40, "sort_failures": 0, "judged": 400, "carried": 1600, "calls": 440,
+    "calls_without": 2200, "judged_whole": 0, "checked": 146, "wrong": 1, "other_label": 9, "bound": 0.0375,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("check", "said"),
+    ("changed", "said"),
     [
-        ({"spread": 0, "checked": 0, "agree": 0}, "economy: no label was spread over a group"),
-        ({"spread": 1200, "checked": 0, "agree": 0}, "1,200 labels were spread over groups, 300 pairs had a call"),
-        ({"spread": 1200, "checked": 0, "agree": 0}, "(× 5.0 fewer calls, × 5.0 with the check's); none was judged"),
-        ({"spread": 600, "checked": 290, "agree": 1, "unscored": 10}, "(× 3.0 fewer calls, × 1.5 with the check's)"),
-        ({"spread": 9, "checked": 4, "agree": 4}, "of 4 judged for real, 4 agree (95% interval 51.0% to 100.0%)"),
+        ({"sorted": 0}, "economy: nothing could be saved, so all pairs were judged"),
+        ({}, "economy: 440 calls instead of 2,200 (× 5.0 fewer), with 40 that sorted the answers"),
+        ({}, "Of 146 judged to check, 1 took the wrong side and 9 had another label"),
+        ({}, "at most 3.8% of the carried labels take the wrong side (risk asked for: 5.0%)"),
+        ({"judged_whole": 1}, "wrong too often, so all pairs of 1 question were judged; 1,600 labels are carried"),
+        ({"judged_whole": 20, "carried": 0}, "all pairs of 20 questions were judged; no label is carried"),
+        ({"sort_failures": 3}, "(3 of them failed, so those answers were judged one by one)"),
     ],
 )
-def test_nothing_checked_is_no_interval(check: dict[str, int], said: str) -> None:
-    assert said in economy_words(check, 300)
+def test_what_economy_saved_and_how_far_it_can_be_trusted(changed: dict[str, int], said: str) -> None:
+    assert said in economy_words({**CHECKED, **changed}, 0.05)
 
 
 def test_shards_are_merged_and_exported_by_the_command(tmp_path: Path, books: Path) -> None:

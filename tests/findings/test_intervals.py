@@ -19,6 +19,7 @@ from hoofbeat.findings.intervals import (
     cluster_labels,
     cluster_sums,
     clusters_of,
+    exact_upper_bound,
     holm,
     mcnemar_exact,
     newcombe,
@@ -38,6 +39,19 @@ def test_wilson_agrees_with_statsmodels(successes: int, n: int, level: float) ->
     low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
     found = wilson(successes, n, level)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-12)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 1), (0, 59), (1, 93), (3, 150), (40, 41), (700, 9000)])
+@pytest.mark.parametrize("level", [0.9, 0.975])
+def test_the_exact_bound_agrees_with_statsmodels(successes: int, n: int, level: float) -> None:
+    _, high = proportion_confint(successes, n, alpha=2 * (1 - level), method="beta")
+    assert exact_upper_bound(successes, n, level) == pytest.approx(high, abs=1e-9)
+
+
+def test_the_exact_bound_at_its_ends() -> None:
+    assert (exact_upper_bound(3, 3), exact_upper_bound(0, 0)) == (1, 1)
+    with pytest.raises(UsageError, match="no share"):
+        exact_upper_bound(4, 3)
 
 
 def test_wilson_of_nothing() -> None:

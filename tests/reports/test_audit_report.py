@@ -10,7 +10,6 @@ from urllib.parse import parse_qsl
 import msgspec
 import polars
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from hoofbeat import teaching
 from hoofbeat.audit import Audit
@@ -24,7 +23,6 @@ from hoofbeat.reports.section import ReportOptions
 from hoofbeat.reports.sections.audits import audit_chapter
 from hoofbeat.reports.sections.audits.audit_facts import read_facts
 from hoofbeat.reports.sections.audits.audit_viewers import kept_pairs
-from hoofbeat.reports.sections.audits.judge_trust import economy_of, mode_card
 from hoofbeat.reports.sections.audits.source_matrix import pairs_link, usual_labels
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
@@ -256,23 +254,28 @@ def test_checks_and_probes_have_their_tables(audit: Artefact, tmp_path: Path) ->
         pair = {"question": "tq-01", "a": "a", "b": "b"}
         flips = [("Divergent", "Divergent")] * 7 + [("Divergent", "Complementary")] * 2 + [("Consistent", "")]
         write_jsonl(draft.path / ORDER, [OrderProbe(**pair, label=one, swapped=two) for one, two in flips])
-        spread = [("Consistent", "Consistent")] * 9 + [("Consistent", "Divergent")]
-        write_jsonl(draft.path / ECONOMY, [EconomyProbe(**pair, spread=one, judged=two) for one, two in spread])
-        settings = {**audit.manifest.settings, "mode": "economy"}
-        draft.finish(msgspec.structs.replace(audit.manifest, settings=settings, files={}))
+        labels = [("Consistent", "Consistent")] * 9 + [("Consistent", "Divergent")]
+        write_jsonl(draft.path / ECONOMY, [EconomyProbe(**pair, carried=one, judged=two) for one, two in labels])
+        settings = {**audit.manifest.settings, "mode": "economy", "economy": {"risk": 0.5}}
+        sample = {"carried": 80, "judged": 10, "unscored": 0, "other_label": 1, "wrong": 1, "bound": 0.445}
+        saved = {
+            **sample, "checked": 10, "judged_whole": 0, "calls": 30, "calls_without": 120, "rounds": [sample],
+        }  # fmt: skip
+        metrics = {**audit.manifest.metrics, "economy": saved}
+        draft.finish(msgspec.structs.replace(audit.manifest, settings=settings, metrics=metrics, files={}))
     report = assemble([open_artefact(tmp_path / "a")], title="t")
     found = tables(report)
     flipped = found["audit-1-order"].rows[0]
     assert flipped[1:3] == (9, 2)
     assert "1 got no label" in found["audit-1-order"].note
     assert found["audit-1-order"].rows[1][2] == 2
-    agreement = msgspec.convert(found["audit-1-economy"].rows[0][2], tuple[float, float, float])
-    assert agreement == pytest.approx((0.9, *proportion_confint(9, 10, method="wilson")))
+    assert found["audit-1-economy"].rows == (("1", 80, 10, 0, 1, 1, 0.445),)
+    assert "30 calls instead of 120 (× 4.0 fewer)" in found["audit-1-economy"].note
     assert "Consistent → Divergent 1" in found["audit-1-economy"].note
     assert "agreement with the same judge, not with people" in found["audit-1-economy"].note
     value, detail = cards(report)["How pairs were judged"]
     assert value == "economy"
-    assert "90.0% of a sample of 10 agree" in detail
+    assert "80 labels carried from other pairs, at most 44.5% of them on the wrong side" in detail
     cited = {str(row[0]): row[1] for row in found["audit-1-citations"].rows}
     answered = sum(not item.absent for item in teaching.patient_gold())
     assert cited["answers that cite a section that was shown"] == answered
@@ -288,30 +291,6 @@ def changed(audit: Artefact, target: Path, frame: polars.DataFrame | None = None
             write_parquet(draft.path / PAIRS, frame)
         draft.finish(msgspec.structs.replace(audit.manifest, files={}, **fields))
     return open_artefact(target)
-
-
-def test_failed_pairs_of_a_group_are_no_spread_labels(audit: Artefact, tmp_path: Path) -> None:
-    """Most pairs failed with the call of their group: those are not among the judged ones."""
-    judged = polars.col("basis").cast(polars.String) == "judged"
-    spared = judged & (polars.int_range(polars.len()).over(judged) < 5)
-    frame = (
-        Audit(audit)
-        .frame()
-        .with_columns(
-            basis=polars.when(judged).then(polars.lit("group")).otherwise(polars.col("basis").cast(polars.String)),
-            label=polars.when(judged & ~spared).then(None).otherwise(polars.col("label")),
-            failure=polars.when(judged & ~spared).then(polars.lit("timeout")),
-            failure_message=polars.when(judged & ~spared).then(polars.lit("late")),
-        )
-        .collect()
-    )
-    settings = {**audit.manifest.settings, "mode": "economy"}
-    facts = read_facts(Audit(changed(audit, tmp_path / "a", frame, settings=settings)))
-    check = economy_of(facts)
-    assert check is not None
-    assert facts.found.judged == 5
-    assert (check.spread, check.exact) == (5, 0)
-    assert mode_card(facts).detail.startswith("5 of 5 labels from a call for other answers")
 
 
 def test_labels_read_by_scanning_are_said(audit: Artefact, tmp_path: Path) -> None:

@@ -18,8 +18,6 @@ from hoofbeat import teaching
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answer_lines import NONE_GIVEN
 from hoofbeat.audit.answers_by_source import absence_request, evidence_by_search, source_request
-from hoofbeat.audit.economy.economy_audit import Economy
-from hoofbeat.audit.economy.economy_plan import EconomySettings
 from hoofbeat.audit.findings.pair_arrays import each_matrix, label_counts
 from hoofbeat.audit.findings.relations import RelationLabels, coverage
 from hoofbeat.audit.pair_judge import comparison_request
@@ -117,17 +115,11 @@ def domain_of(pack: Pack) -> RelationLabels:
     )
 
 
-@pytest.mark.parametrize("mode", ["full", "economy"])
 @pytest.mark.parametrize("name", pack_names())
 def test_every_pack_is_audited_and_every_planted_label_comes_out(
-    plans: dict[str, AuditPlan], tmp_path: Path, name: str, mode: str
+    plans: dict[str, AuditPlan], tmp_path: Path, name: str
 ) -> None:
     example, plan = teaching.example(name), plans[name]
-    if mode == "economy":
-        plan = AuditPlan(
-            **{field: getattr(plan, field) for field in ("questions", "documents", "pack", "find", "settings")},
-            economy=Economy(settings=EconomySettings(likeness=0.3), check=20),
-        )
     with PlantedServer() as server, ledger_in(tmp_path) as ledger:
         model = a_model(server.spec(), ledger, context=2_000_000)
         tell_all(server, example, plan, model)
@@ -144,7 +136,7 @@ def test_every_pack_is_audited_and_every_planted_label_comes_out(
     assert {(each.question, each.source): each.absent for each in audit.answers} == {
         (each.question, each.source): each.absent for each in example.gold
     }
-    assert (audit.mode, audit.pack) == (mode, plan.pack)
+    assert (audit.mode, audit.pack) == ("full", plan.pack)
     _check_findings(audit, example, plan.pack)
 
 

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from hoofbeat.audit.answers_by_source import absence_request, answer_from_sources, source_request
 from hoofbeat.audit.answers_file import decide_absence
 from hoofbeat.audit.audit_plan import AuditPlan
+from hoofbeat.audit.economy.economy_audit import CarriedLabels, prepare_economy
+from hoofbeat.audit.economy.positions import ANSWERS_IN_A_CALL, positions_request, sorting_calls
 from hoofbeat.audit.judge_votes import NO_VOTE, Judges, judges_of
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_pairs
 from hoofbeat.audit.pair_plan import Claim, plan_pairs
@@ -47,13 +49,17 @@ def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> Estimate:
             open_answers[answer.question] = open_answers.get(answer.question, 0) + 1
             if unasked is not None:
                 total = total + model.estimate([absence_request(unasked, f"{longest} {answer.source}", plan.pack)])
+    for mine in claims.values():
+        mine.sort(key=lambda each: each.source)
     judges = [LedgerModel(each) for each in judges_of(judge)]
     comparing = PairJudge(judges, plan.pack)
     draw: ReservoirSample[PairToProbe] = ReservoirSample(plan.probe, plan.seed)
     complete = not open_answers
+    carried, sorting = _sorted(plan, comparing, claims, open_answers, longest)
+    total = total + sorting
     for question in sorted(plan.own_questions, key=lambda each: each.id):
-        mine = sorted(claims.get(question.id, ()), key=lambda each: each.source)
-        pairs = plan_pairs(question, mine)
+        mine = claims.get(question.id, [])
+        pairs = carried.plan(question) if carried else plan_pairs(question, mine)
         for (a, b), verdict in zip(pairs.asked, judge_pairs(comparing, [pairs])[0], strict=True):
             complete = complete and not _is_missing(verdict.failure) and NO_VOTE not in verdict.votes
             if verdict.failure is None:
@@ -68,6 +74,50 @@ def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> Estimate:
         swapped = comparison_request(Question(id="", text=longest), longest, longest, plan.pack)
         total = total + _times(judges_of(judge), swapped, plan.probe)
     return sum((each.estimated for each in judges), total + reader.estimated)
+
+
+def _sorted(
+    plan: AuditPlan, judge: PairJudge, claims: dict[str, list[Claim]], open_answers: dict[str, int], longest: str
+) -> tuple[CarriedLabels | None, Estimate]:
+    """What economy makes of the answers as far as the ledger has its calls, and what sorting them would cost.
+
+    A call that is not there sorts nothing, so that all pairs of its answers are counted.
+    """
+    if plan.economy is None:
+        return None, Estimate()
+    if not open_answers:
+        sorter = LedgerModel(plan.economy.sorter)
+        carried = prepare_economy(replace(plan.economy, sorter=sorter), judge, plan.own_questions, claims, plan.seed)
+        return carried, sorter.estimated
+    total = Estimate()
+    for question in plan.own_questions:
+        count = len(claims.get(question.id, ())) + open_answers.get(question.id, 0)
+        worst = positions_request(question, [longest] * min(count, ANSWERS_IN_A_CALL), (), plan.pack)
+        total = total + _times([plan.economy.sorter], worst, sorting_calls(count))
+    return None, total
+
+
+def economy_range(plan: AuditPlan, judges: int) -> str:
+    """How many calls the pairs of an audit take in economy, from one position per question to no two that agree."""
+    assert plan.economy is not None
+    counts = [count for count in plan.sources_asked.values() if count > 1]
+    pairs = sum(count * (count - 1) // 2 for count in counts) * judges
+    sorting = sum(map(sorting_calls, counts))
+    if not sorting:
+        return "economy: no question has four sources or more, so nothing can be saved; all pairs will be judged"
+
+    def with_positions(most: int) -> int:
+        needed = 0
+        for count in counts:
+            held = min(most, count) if sorting_calls(count) else count
+            needed += held * (held - 1) // 2 + min(held, count // 3) * (held < count)
+        return min(needed + plan.economy.sample, pairs // judges) * judges + sorting  # type: ignore[union-attr]
+
+    return (
+        f"economy: {pairs:,} calls would compare all pairs if every source answers; with economy {with_positions(3):,} "
+        f"if each question has 3 positions, {with_positions(6):,} with 6, {with_positions(10):,} with 10 (sorting and "
+        "check included). The estimate below counts the maximum: no two answers agree"
+    )
 
 
 def _each_answer(plan: AuditPlan, model: Model, reader: LedgerModel) -> Iterator[tuple[Answer, Question | None]]:

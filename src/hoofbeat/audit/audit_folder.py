@@ -27,6 +27,7 @@ KIND = "audit"
 PAIRS = "comparisons.parquet"
 ORDER = "order.jsonl"
 ECONOMY = "economy.jsonl"
+POSITIONS = "positions.jsonl"
 PACK = "pack.json"
 
 
@@ -42,14 +43,22 @@ class OrderProbe(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EconomyProbe(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One pair whose label was spread over its group, judged for real; a label that is missing is empty."""
+    """One pair whose label was carried from another pair, judged for the check; a label that is missing is empty."""
 
     question: str
     a: str
     b: str
-    spread: str
+    carried: str
     judged: str = ""
     failure: str = ""
+
+
+class HeldPosition(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A position that some sources hold on a question, in one line; answers that were not sorted have no line."""
+
+    question: str
+    line: str = ""
+    sources: tuple[str, ...]
 
 
 class Audit(ArtefactFolder):
@@ -106,6 +115,12 @@ class Audit(ArtefactFolder):
         """How pairs were judged: `full`, or `economy`."""
         return str(self.artefact.manifest.settings.get("mode", "full"))
 
+    @property
+    def risk(self) -> float:
+        """The share of carried labels that may be wrong, as it was asked for; 0 where none is carried."""
+        economy = self.artefact.manifest.settings.get("economy", {})
+        return float(economy.get("risk", 0.0)) if isinstance(economy, dict) else 0.0
+
     @cached_property
     def order_probes(self) -> list[OrderProbe]:
         """Pairs that were judged again with their answers exchanged; none where no probe was asked for."""
@@ -113,8 +128,13 @@ class Audit(ArtefactFolder):
 
     @cached_property
     def economy_probes(self) -> list[EconomyProbe]:
-        """Labels that economy spread and that were then judged for real."""
+        """Pairs whose label economy carried from another pair, and that were judged for the check."""
         return list(read_jsonl(self.artefact.file(ECONOMY), EconomyProbe)) if self.artefact.has(ECONOMY) else []
+
+    @cached_property
+    def positions(self) -> list[HeldPosition]:
+        """Who holds which position, where economy sorted the answers."""
+        return list(read_jsonl(self.artefact.file(POSITIONS), HeldPosition)) if self.artefact.has(POSITIONS) else []
 
     def each_answer(self) -> Iterator[Answer]:
         """Every answer, one at a time."""

@@ -22,12 +22,13 @@ from hoofbeat.audit.answers_by_source import (
 )
 from hoofbeat.audit.answers_file import SourceAnswer, parse_answer_fields, read_source_answers
 from hoofbeat.audit.economy.economy_audit import Economy
+from hoofbeat.audit.economy.positions import PROMPT as POSITIONS
 from hoofbeat.audit.judge_votes import Judges, judges_of
 from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values, source_is_asked
-from hoofbeat.models import Model, load_encoder
+from hoofbeat.models import Model
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.prompts.packs import DEFAULT_PACK
 from hoofbeat.records import Document, Question
@@ -63,7 +64,7 @@ def read_shard(text: str) -> Shard:
 class AuditPlan(Struct, frozen=True, kw_only=True):
     """What is audited. Answers come from `documents` through `find`, or are `given`, with the `sources` that gave them.
 
-    `probe` pairs are judged again with their answers exchanged, drawn with `seed`; `economy` judges between groups.
+    `probe` pairs are judged again with their answers exchanged, drawn with `seed`; `economy` judges between positions.
     """
 
     questions: Sequence[Question]
@@ -109,7 +110,12 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         """How many answers are planned in this shard."""
-        return sum(self._sources_of(self.own_questions).values())
+        return self.sources_asked.total()
+
+    @property
+    def sources_asked(self) -> Counter[str]:
+        """How many sources each question of this shard is put to."""
+        return self._sources_of(self.own_questions)
 
     @property
     def uncompared(self) -> list[Question]:
@@ -155,7 +161,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             ],
             "settings": self.settings,
             "max_tokens": self.max_tokens,
-            "economy": self.economy.describe() if self.economy else None,
+            "economy": [self.economy.describe(), self.pack.prompt(POSITIONS).label] if self.economy else None,
             "probe": [self.probe, self.seed if self.probe or self.economy else 0],
         }
         if self.given is None and model.context is not None:
@@ -256,18 +262,17 @@ def narrowed_plan(
     limit: int | None = None,
     shard: str | None = None,
     probe_order: int = 0,
-    economy: bool = False,
-    economy_check: int = 200,
+    economy: Economy | None = None,
     seed: int = 0,
 ) -> AuditPlan:
-    """The plan for some questions or one shard (`1/4`), with how pairs are judged: probes, and by groups to save."""
+    """The plan for some questions or one shard (`1/4`), with how pairs are judged: probes, and by positions to save."""
     narrowed = replace(
         plan,
         questions=chosen_questions(plan.questions, ids, limit),
         shard=read_shard(shard) if shard else None,
         probe=probe_order,
         seed=seed,
-        economy=_economy(economy_check) if economy else None,
+        economy=economy,
     )
     if narrowed.shard is not None and not narrowed.own_questions:
         raise UsageError(
@@ -300,11 +305,6 @@ def uncompared_note(plan: AuditPlan) -> str:
 def _named(names: Collection[str]) -> str:
     """Some of the names, and how many more there are; those that come in no order are sorted."""
     return some_of(sorted(names) if isinstance(names, set) else list(names), _MAX_NAMES)
-
-
-def _economy(check: int) -> Economy:
-    encoder = load_encoder()
-    return Economy(encode=encoder.encode, encoder=encoder.identity, check=check)
 
 
 def chosen_questions(questions: Sequence[Question], ids: Sequence[str], limit: int | None) -> list[Question]:

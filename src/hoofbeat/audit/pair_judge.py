@@ -213,11 +213,26 @@ def compare_answers(
     ]
 
 
-def judge_pairs(judge: PairJudge, plans: Sequence[PairPlan], *, progress: Progress = SILENT) -> list[list[PairVerdict]]:
-    """What the judge says of the pairs that these plans ask, plan by plan."""
-    items = [(plan.question, plan.texts[a], plan.texts[b]) for plan in plans for a, b in plan.asked]
+def judge_pairs(
+    judge: PairJudge,
+    plans: Sequence[PairPlan],
+    *,
+    known: Sequence[Mapping[tuple[int, int], PairVerdict]] = (),
+    progress: Progress = SILENT,
+) -> list[list[PairVerdict]]:
+    """What the judge says of the pairs that these plans ask, plan by plan; `known` is what it said before."""
+    before = known or [{} for _ in plans]
+    items = [
+        (plan.question, plan.texts[a], plan.texts[b])
+        for plan, mine in zip(plans, before, strict=True)
+        for a, b in plan.asked
+        if (a, b) not in mine
+    ]
     said = iter(judge_texts(judge, items, progress=progress))
-    return [[next(said) for _ in plan.asked] for plan in plans]
+    return [
+        [mine[pair] if pair in mine else next(said) for pair in plan.asked]
+        for plan, mine in zip(plans, before, strict=True)
+    ]
 
 
 def judge_texts(

@@ -12,6 +12,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ _SIGNS: dict[int, str | None] = {
 }
 _FIRST = re.compile(r"[A-Z][a-z]+[,;]?")
 _ENDING = re.compile(r"[.!?:][\"')\]]*\Z")
-_JUDGED, _ABSENT, _SAME, _SHARED = range(4)
+_JUDGED, _ABSENT, _SAME, _SHARED, GROUP = range(5)
 _NONE = len(BASES)
 assert BASES == ("judged", "absent", "same", "shared", "group")
 
@@ -147,9 +148,9 @@ def spoken_texts(claims: Sequence[Claim]) -> list[str]:
     return [least.get(form, claim.text) for form, claim in zip(forms, claims, strict=True)]
 
 
-def explain_sides(reasoning: str, a: str, b: str, *, exchanged: bool) -> str:
-    """What a judge said of a pair, after who is A and who is B where it was shown the answer of `b` first."""
-    return f"(A is {b}, B is {a}.) {reasoning}" if reasoning and exchanged else reasoning
+def shown_texts(claims: Sequence[Claim]) -> list[str]:
+    """For each claim what a judge is shown of it, with the date."""
+    return [claim.shown(text) for claim, text in zip(claims, spoken_texts(claims), strict=True)]
 
 
 def claims_by_question(
@@ -170,7 +171,9 @@ class PairPlan(NamedTuple):
     `asked` are the pairs that go to a judge, as places of two claims in the order the judge is shown them; `texts` are
     what it is shown of each claim; `by` says for each pair which of those asked decides it (-1: none), and `exchanged`
     whether the judge saw the text of its second side first. A pair of which a side has no answer has no basis, and
-    `failed` is the place of that side (-1: none).
+    `failed` is the place of that side (-1: none). In economy a pair may have the label of another pair that was asked
+    (its basis is `GROUP`), or, where `by` is -1, be consistent because a model sorted its sides into one position:
+    `lines` are then the positions by row.
     """
 
     question: Question
@@ -183,6 +186,7 @@ class PairPlan(NamedTuple):
     by: Numbers
     texts: list[str]
     exchanged: NDArray[np.bool_]
+    lines: Mapping[int, str] = MappingProxyType({})
 
 
 def plan_pairs(question: Question, claims: Sequence[Claim]) -> PairPlan:
@@ -190,7 +194,7 @@ def plan_pairs(question: Question, claims: Sequence[Claim]) -> PairPlan:
 
     Of several pairs of the same two texts the first one is asked, always in the same words and the same order.
     """
-    classes = _text_classes(claims)
+    classes = text_classes(claims)
     texts = spoken_texts(claims)
     a, b = (side.astype(np.int64) for side in np.triu_indices(len(claims), 1))
     silent = np.array([claim.absent for claim in claims], bool)
@@ -218,11 +222,10 @@ def plan_pairs(question: Question, claims: Sequence[Claim]) -> PairPlan:
         asked = list(zip(first_shown.tolist(), second_shown.tolist(), strict=True))
         by[left] = place[number]
         basis[left[chosen[by[left]] != left]] = _SHARED
-    shown = [claim.shown(text) for claim, text in zip(claims, texts, strict=True)]
-    return PairPlan(question, claims, a, b, basis, failed, asked, by, shown, exchanged)
+    return PairPlan(question, claims, a, b, basis, failed, asked, by, shown_texts(claims), exchanged)
 
 
-def _text_classes(claims: Sequence[Claim]) -> Numbers:
+def text_classes(claims: Sequence[Claim]) -> Numbers:
     """For each claim the number of its text; -1 where it has none."""
     numbers: dict[str, int] = {}
     found = [
@@ -249,7 +252,8 @@ def pair_frame(
     rows = np.where(plan.by >= 0, plan.by, nothing)
     frame = said[rows] if size else said.clear()
     labels = polars.Series("fixed", [None, pack.absent, pack.consistent], dtype=schema["label"])
-    code = np.select([plan.basis == _ABSENT, plan.basis == _SAME], [1, 2], 0)
+    group = plan.basis == GROUP
+    code = np.select([plan.basis == _ABSENT, (plan.basis == _SAME) | (group & (plan.by < 0))], [1, 2], 0)
     names = polars.Series("a", kinds.sources, dtype=schema["a"])
     frame = frame.with_columns(
         polars.Series("question", [plan.question.id], dtype=schema["question"]).new_from_index(0, size),
@@ -258,19 +262,34 @@ def pair_frame(
         polars.coalesce("label", labels.gather(code)).alias("label"),
         polars.Series("basis", [*BASES, None], dtype=schema["basis"]).gather(plan.basis),
     )
-    if plan.exchanged.any():
+    turned = plan.exchanged & ~group
+    if turned.any():
         column = polars.col("reasoning")
         told = polars.format("(A is {}, B is {}.) {}", polars.col("b"), polars.col("a"), column)
-        turned = polars.Series("exchanged", plan.exchanged)
-        frame = frame.with_columns(
-            polars.when(turned & column.is_not_null()).then(told).otherwise(column).alias("reasoning")
-        )
-    if (plan.basis == _SHARED).any():
-        shared = polars.Series("shared", plan.basis == _SHARED)
-        frame = frame.with_columns(
-            polars.when(~shared).then(polars.col("tokens_in", "tokens_out"))  # one call is counted once
-        )
+        chosen = polars.Series("exchanged", turned) & column.is_not_null()
+        frame = frame.with_columns(polars.when(chosen).then(told).otherwise(column).alias("reasoning"))
+    if group.any():
+        frame = frame.with_columns(_carried_reasoning(plan, frame["reasoning"]))
+    uncalled = group | (plan.basis == _SHARED)
+    if uncalled.any():
+        own = ~polars.Series("shared", uncalled)
+        frame = frame.with_columns(polars.when(own).then(polars.col("tokens_in", "tokens_out")))  # a call counts once
     return _with_failures(plan, frame, schema).select(list(schema))
+
+
+def _carried_reasoning(plan: PairPlan, told: polars.Series) -> polars.Series:
+    """What was said of each pair; where the label is carried, after the pair it is from, or the shared position."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    found = told.to_list()
+    for row in np.flatnonzero(plan.basis == GROUP).tolist():
+        if plan.by[row] < 0:
+            line = plan.lines.get(row, "")
+            found[row] = f"Sorted into one position: {line}" if line else "Sorted into one position."
+        elif found[row]:
+            first, second = (plan.claims[place].source for place in plan.asked[plan.by[row]])
+            found[row] = f"Carried from {first} (A) and {second} (B): {found[row]}"
+    return polars.Series("reasoning", found, dtype=told.dtype)
 
 
 def _said(verdicts: Sequence[PairVerdict], schema: dict[str, polars.DataType], judge: str) -> polars.DataFrame:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, EconomyProbe
+from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, POSITIONS, Audit, EconomyProbe, HeldPosition
 from hoofbeat.audit.audit_plan import Shard, read_shard
-from hoofbeat.audit.economy.economy_check import draw_pairs
 from hoofbeat.audit.pair_table import PartWriter, TableEnums, each_question
 from hoofbeat.audit.source_audit import title_of
 from hoofbeat.errors import InputError, UsageError
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
 _PART = 500_000
 _TRIAL = "trial"
 _SETTINGS = {"questions": "how many questions there are", "pack": "the domain pack", "line": "the retriever line"}
+
+
+_OfQuestion = TypeVar("_OfQuestion", EconomyProbe, HeldPosition)
 
 
 class _Key(Struct, frozen=True):
@@ -74,9 +76,8 @@ def merge_audits(
                     drawn.offer((probe.question, probe.a, probe.b, 0), probe)
             write_jsonl(draft.path / ORDER, drawn.drawn())
         if first.artefact.has(ECONOMY):
-            probes = _economy_probes(shards)
-            write_jsonl(draft.path / ECONOMY, probes)
-            metrics["economy"] = {**cast("dict[str, object]", metrics["economy"]), **_checked(probes)}
+            write_jsonl(draft.path / ECONOMY, _by_question(shard.economy_probes for shard in shards))
+            write_jsonl(draft.path / POSITIONS, _by_question(shard.positions for shard in shards))
         settings.pop("shard")
         settings.pop("questions")
         draft.finish(_manifest(shards, len(questions), settings, metrics, command))
@@ -201,20 +202,8 @@ def _merge_pairs(shards: Sequence[Audit], target: Path, kinds: TableEnums, progr
     parts.finish(target, kinds)
 
 
-def _economy_probes(shards: Sequence[Audit]) -> list[EconomyProbe]:
-    """The pairs that the audit in one would have judged for real: as many as were asked for, by the same draw."""
-    manifest = shards[0].artefact.manifest
-    wanted = cast("dict[str, int]", manifest.settings["economy"])["check"]
-    return draw_pairs((probe for shard in shards for probe in shard.economy_probes), wanted, manifest.seeds["sample"])
-
-
-def _checked(probes: Sequence[EconomyProbe]) -> dict[str, int]:
-    scored = [probe for probe in probes if not probe.failure]
-    return {
-        "checked": len(scored),
-        "agree": sum(probe.spread == probe.judged for probe in scored),
-        "unscored": len(probes) - len(scored),
-    }
+def _by_question(rows: Iterable[Sequence[_OfQuestion]]) -> Iterator[_OfQuestion]:
+    return heapq.merge(*rows, key=lambda each: each.question)
 
 
 def _sum_metrics(shards: Sequence[Audit]) -> dict[str, object]:
@@ -224,16 +213,21 @@ def _sum_metrics(shards: Sequence[Audit]) -> dict[str, object]:
         if isinstance(one, dict) and isinstance(two, dict):
             names = sorted({*one, *two})
             return {name: added(one.get(name, 0), two.get(name, 0)) for name in names}
+        if isinstance(one, list) or isinstance(two, list):
+            return [*cast("list[object]", one or []), *cast("list[object]", two or [])]
         if isinstance(one, dict) or isinstance(two, dict):
             return one or two
         return cast("int", one) + cast("int", two)
 
-    total: object = {}
+    total: dict[str, Any] = {}
     for shard in shards:
         counts = shard.artefact.manifest.metrics
-        total = added(total, {name: value for name, value in counts.items() if name != _TRIAL})
+        total = cast("dict[str, Any]", added(total, {name: value for name, value in counts.items() if name != _TRIAL}))
+    if "economy" in total:  # each shard was checked by itself: what holds for all is the bound of the worst
+        bounds = [cast("dict[str, Any]", shard.artefact.manifest.metrics["economy"])["bound"] for shard in shards]
+        total["economy"]["bound"] = max(bounds)
     tried = [shard.artefact.manifest.metrics[_TRIAL] for shard in shards if _TRIAL in shard.artefact.manifest.metrics]
-    return {**cast("dict[str, object]", total), **({_TRIAL: tried[0]} if tried else {})}
+    return {**total, **({_TRIAL: tried[0]} if tried else {})}
 
 
 def _manifest(

@@ -20,9 +20,10 @@ import msgspec
 
 from hoofbeat.audit.answers_by_source import WINDOW, answer_from_sources
 from hoofbeat.audit.answers_file import decide_absence
-from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, OrderProbe
+from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, POSITIONS, Audit, OrderProbe
 from hoofbeat.audit.audit_plan import AuditPlan
-from hoofbeat.audit.economy.economy_audit import Economy, check_economy, compare_block
+from hoofbeat.audit.economy.economy_audit import CarriedLabels, prepare_economy
+from hoofbeat.audit.economy.positions import PROMPT
 from hoofbeat.audit.judge_votes import Judges, judge_roles
 from hoofbeat.audit.pair_judge import PairJudge, judge_pairs, judge_texts
 from hoofbeat.audit.pair_plan import Claim, PairPlan, PairVerdict, pair_frame, plan_pairs
@@ -93,14 +94,14 @@ def judge_all(
     kinds: TableEnums,
     target: Path,
     *,
-    economy: Economy | None = None,
+    economy: CarriedLabels | None = None,
     draw: ReservoirSample[PairToProbe] | None = None,
     progress: Progress = SILENT,
 ) -> PairTally:
     """Judge every pair of every question and write the table; pairs with a call of their own are offered to `draw`.
 
     With a batch folder the calls that exchange the answers travel with the comparisons, for the pairs that will be
-    drawn if no comparison fails. In economy mode the answers decide which pairs are asked.
+    drawn if no comparison fails. In economy the positions of the answers decide which pairs are asked.
     """
     tally = PairTally()
     parts = PartWriter(target.with_name(f"{target.name}.parts"))
@@ -110,7 +111,8 @@ def judge_all(
     ahead: ReservoirSample[PairToProbe] | None = None
     if draw is not None and batched and economy is None:
         ahead = ReservoirSample(draw.size, draw.seed)
-    plans = (plan_pairs(each, claims.get(each.id, ())) for each in sorted(questions, key=lambda each: each.id))
+    ordered = sorted(questions, key=lambda each: each.id)
+    plans = (economy.plan(each) if economy else plan_pairs(each, claims.get(each.id, ())) for each in ordered)
     total = sum(len(each) * (len(each) - 1) // 2 for each in claims.values())
     with progress.task("comparing sources", total) as task:
         for block in _blocks(plans, size):
@@ -153,23 +155,24 @@ def _judge_block(
     judge: PairJudge,
     block: Sequence[PairPlan],
     kinds: TableEnums,
-    economy: Economy | None,
+    economy: CarriedLabels | None,
     draw: ReservoirSample[PairToProbe] | None,
     tally: PairTally,
     task: Task,
 ) -> polars.DataFrame:
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 
-    task.advance(sum(len(plan.a) - len(plan.asked) for plan in block))
+    known = economy.known if economy else {}
+    judged = [known.get(plan.question.id, {}) for plan in block]
+    told = sum(pair in mine for plan, mine in zip(block, judged, strict=True) for pair in plan.asked)
+    task.advance(sum(len(plan.a) - len(plan.asked) for plan in block) + told)
 
     def heard(plan: PairPlan, a: int, b: int, verdict: PairVerdict) -> None:
         tally.scanned += verdict.scanned
         if draw is not None and verdict.failure is None:
             offer_to_probe(draw, plan, a, b, verdict.label)
 
-    if economy is not None:
-        return compare_block(judge, block, kinds, economy, heard, progress=Within(task))
-    said = judge_pairs(judge, block, progress=Within(task))
+    said = judge_pairs(judge, block, known=judged, progress=Within(task))
     for plan, verdicts in zip(block, said, strict=True):
         for (a, b), verdict in zip(plan.asked, verdicts, strict=True):
             heard(plan, a, b, verdict)
@@ -324,37 +327,33 @@ def audit_sources(
         write_bytes(folder / PACK, encode_pack(plan.pack))
         claims, answered = answer_all_sources(plan, model, folder / "answers.jsonl", progress=progress)
         draw: ReservoirSample[PairToProbe] | None = ReservoirSample(plan.probe, plan.seed) if plan.probe else None
+        carried = None
+        if plan.economy is not None:
+            carried = prepare_economy(plan.economy, pair_judge, questions, claims, plan.seed, progress=progress)
         compared = judge_all(
             pair_judge,
             questions,
             claims,
             kinds_of(plan, pair_judge),
             folder / PAIRS,
-            economy=plan.economy,
+            economy=carried,
             draw=draw,
             progress=progress,
         )
         metrics: dict[str, object] = {**answered.metrics(), **compared.metrics()}
         if draw is not None:
             write_jsonl(folder / ORDER, probe_order(pair_judge, draw, progress=progress))
-        if plan.economy is not None:
-            by_id = {question.id: question for question in questions}
-            size, seed = plan.economy.check, plan.seed
-            probes, check = check_economy(pair_judge, by_id, claims, folder / PAIRS, size, seed, progress=progress)
-            write_jsonl(folder / ECONOMY, probes)
-            metrics["economy"] = {
-                "spread": check.spread,
-                "exact": check.exact,
-                "checked": check.n,
-                "agree": check.agree,
-                "unscored": check.unscored,
-            }
+        if carried is not None:
+            write_jsonl(folder / ECONOMY, carried.probes)
+            write_jsonl(folder / POSITIONS, carried.held_positions())
+            metrics["economy"] = carried.metrics(len(pair_judge.models))
         alone = {question.id for question in plan.uncompared} & {question.id for question in questions}
         if alone:
             metrics["uncompared"] = len(alone)
         if trial is not None:
             metrics["trial"] = dict(trial)
-        used = {id(each): each for each in (model, *pair_judge.models)}
+        sorter = [plan.economy.sorter] if plan.economy else []
+        used = {id(each): each for each in (model, *pair_judge.models, *sorter)}
         cost = sum((each.cost for each in used.values()), line_cost())
         draft.finish(_manifest(plan, model, judge, inputs, command, compared, metrics, cost))
     return open_artefact(target, KIND)
@@ -381,7 +380,7 @@ def _manifest(
     metrics: dict[str, object],
     cost: Cost,
 ) -> Manifest:
-    roles = {"answer": model, **judge_roles(judge)}
+    roles = {"answer": model, **judge_roles(judge), **({"sort": plan.economy.sorter} if plan.economy else {})}
     settings: dict[str, object] = {
         **plan.settings,
         "pack": f"{plan.pack.name}@{plan.pack.fingerprint}",
@@ -397,11 +396,13 @@ def _manifest(
         settings["shard"] = str(plan.shard)
         settings["questions"] = len(plan.questions)
     failed = compared.failures.total()
-    stages = (
+    stages: tuple[str, ...] = (
         ("absence", "compare")
         if plan.given is not None
         else ("answer-source", "answer-source-again", "absence", "compare")
     )
+    if plan.economy is not None:
+        stages = (*stages, PROMPT)
     return Manifest(
         kind=KIND,
         title=title_of(len(plan.sources), len(plan.own_questions)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,10 +11,10 @@ from click.core import ParameterSource
 from msgspec import Struct
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.audit_estimate import estimate_audit
+from hoofbeat.audit.audit_estimate import economy_range, estimate_audit
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
-from hoofbeat.audit.economy.economy_check import calls_saved
+from hoofbeat.audit.economy.economy_audit import Economy, economy_words
 from hoofbeat.audit.findings.panel_agreement import PanelAgreement, panel_agreement
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.table_agreement import flip_rates
@@ -23,7 +23,6 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, Under, VerbWithOthers, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.intervals import wilson
 from hoofbeat.models import Model
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.progress import Progress
@@ -90,8 +89,9 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     words: Path | None
     shard: str | None
     probe_order: int
-    economy: bool
-    economy_check: int
+    economy: float | None
+    economy_check: int | None
+    economy_model: str | None
     trial_path: Path | None
     seed: int
     output: Path
@@ -120,9 +120,13 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 @click.option("--shard", metavar="I/N", help="Only this part of the questions; `audit merge` puts the parts together.")
 @click.option("--probe-order", type=click.IntRange(0), default=0, metavar="N",
               help="Judge so many pairs again with their answers exchanged.")  # fmt: skip
-@click.option("--economy", is_flag=True, help="Judge between groups of answers that make the same claims.")
-@click.option("--economy-check", type=click.IntRange(0), default=200, show_default=True, metavar="N",
-              help="With --economy: judge so many of the spread labels for real.")  # fmt: skip
+@click.option("--economy", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="RISK",
+              help="Judge between positions, and carry labels to the other pairs; at most this share of them is wrong "
+              "(0.05), or all pairs are judged.")  # fmt: skip
+@click.option("--economy-model", metavar="MODEL",
+              help="With --economy: model that sorts answers into positions [default: the first judge].")  # fmt: skip
+@click.option("--economy-check", type=click.IntRange(1), metavar="N",
+              help="With --economy: check this many carried labels [default: what the risk needs].")  # fmt: skip
 @click.option("--trial", "trial_path", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Trial of this judge (`audit trial`), for the report's word on trust.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random.")
@@ -135,7 +139,9 @@ def command(calling: Calling, **options: object) -> None:
     With --answers FILE, answers that other software or people gave are compared; there are no SOURCES and QUESTIONS.
     """
     wanted = _Wanted(**options)  # type: ignore[arg-type]
-    _refuse_idle_options(click.get_current_context(), answers=wanted.answers_path is not None, economy=wanted.economy)
+    _refuse_idle_options(
+        click.get_current_context(), answers=wanted.answers_path is not None, economy=wanted.economy is not None
+    )
     if not calling.only_estimate:
         check_target(wanted.output.resolve(), KIND)
     screen = calling.screen()
@@ -144,11 +150,17 @@ def command(calling: Calling, **options: object) -> None:
         specs = dict.fromkeys(wanted.judge_specs or (calling.model_spec,))
         judges = [model if spec == calling.model_spec else session.model(spec) for spec in specs]
         in_lines = UsedModels(lambda spec: session.model(spec or calling.model_spec))
-        plan, inputs = _planned(wanted, in_lines, screen)
+        economy = None
+        if wanted.economy is not None:
+            sorter = session.model(wanted.economy_model) if wanted.economy_model else judges[0]
+            economy = Economy(sorter=sorter, risk=wanted.economy, check=wanted.economy_check)
+        plan, inputs = _planned(wanted, economy, in_lines, screen)
         tried = trial_of(wanted.trial_path, judges, plan.pack) if wanted.trial_path is not None else None
         if note := uncompared_note(plan):
             screen.say(note)
         if calling.only_estimate:
+            if economy is not None:
+                screen.say(economy_range(plan, len(judges)))
             screen.estimate(estimate_audit(plan, model, judges))
             return
         if tried is None:
@@ -164,12 +176,14 @@ def command(calling: Calling, **options: object) -> None:
             trial=tried[0] if tried else None,
             progress=screen,
         )
-        screen.calls(model, *judges)
+        screen.calls(model, *judges, *([economy.sorter] if economy else []))
         print_audit_outcome(screen, Audit(made))
         screen.finish(made, next_step=("hoofbeat", "report", wanted.output, "-o", "report"))
 
 
-def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress) -> tuple[AuditPlan, list[InputRef]]:
+def _planned(
+    wanted: _Wanted, economy: Economy | None, models: Callable[[str], Model], progress: Progress
+) -> tuple[AuditPlan, list[InputRef]]:
     """The plan that the options ask for, and what it is made of."""
     path = wanted.answers_path
     if path is None:
@@ -198,8 +212,7 @@ def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress
         limit=wanted.limit,
         shard=wanted.shard,
         probe_order=wanted.probe_order,
-        economy=wanted.economy,
-        economy_check=wanted.economy_check,
+        economy=economy,
         seed=wanted.seed,
     )
     return narrowed, inputs
@@ -225,7 +238,8 @@ def _refuse_idle_options(context: click.Context, *, answers: bool, economy: bool
     else:
         _refuse(context, ["--fields"], "there is no file of answers whose fields could be named", "add --answers FILE")
     if not economy:
-        _refuse(context, ["--economy-check"], "no label is spread, so none can be checked", "add --economy")
+        idle = ["--economy-check", "--economy-model"]
+        _refuse(context, idle, "no label is carried from one pair to others", "add --economy 0.05")
 
 
 def _refuse(context: click.Context, options: tuple[str, ...] | list[str], why: str, fix: str) -> None:
@@ -267,7 +281,7 @@ def print_audit_outcome(screen: Screen, audit: Audit) -> None:
             f"(95% interval {found.interval.low:.1%} to {found.interval.high:.1%}{found.interval.few_note})"
         )
     if check := metrics.get("economy"):
-        screen.say(economy_words(check, bases.get("judged", 0)))
+        screen.say(economy_words(check, audit.risk))
     for reason, count in audit.artefact.manifest.counts.reasons.items():
         screen.say(f"left out: {count_of(count, 'row')} ({reason})")
 
@@ -282,20 +296,3 @@ def panel_words(panel: PanelAgreement) -> str:
     if panel.by_side:
         told += f"; {panel.by_side:,} have a majority only for whether the answers diverge"
     return f"{told}; {panel.no_majority:,} have no majority and therefore no label" if panel.no_majority else told
-
-
-def economy_words(check: Mapping[str, int], judged: int) -> str:
-    """How many labels economy spread beside so many judged ones, what that saves, and how many of a sample agree."""
-    if not check["spread"]:
-        return "economy: no label was spread over a group, so nothing was saved and there was nothing to check"
-    told = (
-        f"economy: {check['spread']:,} labels were spread over groups, {judged:,} pairs had a call of their own "
-        f"({calls_saved(check['spread'], judged, check['checked'] + check.get('unscored', 0))})"
-    )
-    if not check["checked"]:
-        return f"{told}; none was judged for real"
-    span = wilson(check["agree"], check["checked"])
-    return (
-        f"{told}; of {check['checked']} judged for real, "
-        f"{check['agree']} agree (95% interval {span.low:.1%} to {span.high:.1%})"
-    )

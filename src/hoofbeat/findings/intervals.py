@@ -111,6 +111,28 @@ def wilson(successes: float, n: float, level: float = LEVEL) -> Interval:
     return Interval(low=low, high=high, level=level, method="wilson", few=few_of(n))
 
 
+def exact_upper_bound(successes: int, n: int, level: float = LEVEL) -> float:
+    """Clopper and Pearson's upper bound for a share: one-sided and never too low, however few were seen; 1 for none.
+
+    It is the share at which as few successes as these, or fewer, have a probability of 1 - `level`.
+    """
+    if not 0 <= successes <= n:
+        raise UsageError(f"{successes} of {n} is no share")
+    _check_level(level)
+    if successes == n:
+        return 1.0
+    counts = np.arange(successes + 1)
+    ways = np.array([math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in counts.tolist()])
+    low, high = successes / n, 1.0
+    for _ in range(60):  # bisection, to the last bit that matters
+        share = (low + high) / 2
+        if not low < share < high:
+            break
+        tail = float(np.exp(ways + counts * math.log(share) + (n - counts) * math.log1p(-share)).sum())
+        low, high = (share, high) if tail > 1 - level else (low, share)
+    return high
+
+
 def few_of(n: float) -> int:
     """The number of observations where it must be said; 0 where there are enough."""
     return math.ceil(n) if n < FEW else 0

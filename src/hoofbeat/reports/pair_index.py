@@ -234,7 +234,7 @@ class AuditIndex:
         return next(iter(each_row(self._audit.frame().slice(row, 1).collect())))
 
     def probes(self, pair: Comparison) -> tuple[OrderProbe | None, EconomyProbe | None]:
-        """What came of judging the pair again: with its answers exchanged, and for real where its label was spread."""
+        """What came of judging the pair again: with its answers exchanged, and to check a carried label."""
         key = pair.question, pair.a, pair.b
         return self._order.get(key), self._economy.get(key)
 

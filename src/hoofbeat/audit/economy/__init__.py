@@ -1,1 +1,1 @@
-"""Economy: labels of pairs spread over groups of answers that make the same claims, and how far that holds."""
+"""Economy: answers sorted into positions, labels carried between them, and a bound on how many of these are wrong."""

@@ -1,178 +1,383 @@
-"""Economy in an audit: pairs judged between groups of answers, and a sample of the spread labels judged for real."""
+"""Economy in an audit: answers are sorted into positions, few pairs are judged, and a sample bounds what is wrong.
+
+The order of work: a model sorts the answers of every question; the judge compares one pair for every two positions; a
+position whose own pair turns out to disagree is dissolved, and a pair that could not be judged speaks for nobody. Then
+the guarantee: of all pairs with a carried label some are drawn at random and judged. Clopper and Pearson's upper bound
+on the share that takes the wrong side (agree, disagree, say nothing) must not be above the stated risk. If it is, all
+pairs of the questions where a label was wrong are judged, and a fresh sample is drawn from the rest; if that fails as
+well, all pairs of all questions are judged. Each of the two bounds holds with 97.5%, so both hold with 95%.
+
+What the check judged keeps the judge's own label. All labels are those of the judge; the model that sorts may be a
+cheap one. Nothing depends on the order in which replies arrive, so the same inputs give the same labels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
-from msgspec import Struct
+import numpy as np
+from msgspec import Struct, to_builtins
 
-from hoofbeat.audit.audit_folder import EconomyProbe
-from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, check_agreement, check_sample
-from hoofbeat.audit.economy.economy_plan import EconomyPlan, EconomySettings, Encode, economy_compare, plan_economy
+from hoofbeat.audit.audit_folder import EconomyProbe, HeldPosition
+from hoofbeat.audit.economy.carried_labels import AskedPair, QuestionPositions, carry
+from hoofbeat.audit.economy.positions import MIN_ANSWERS, Position, SortedAnswers, sort_answers
 from hoofbeat.audit.pair_judge import PairJudge, judge_texts
-from hoofbeat.audit.pair_plan import Claim, PairPlan, PairVerdict, asked_order, spoken_texts
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame, each_row, scan_table
+from hoofbeat.audit.pair_plan import GROUP, Claim, PairPlan, PairVerdict, plan_pairs, shown_texts, text_classes
+from hoofbeat.errors import UsageError
+from hoofbeat.findings.intervals import exact_upper_bound
+from hoofbeat.judging.stratified_sample import ReservoirSample
+from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.records import Answer, Comparison, Question
+from hoofbeat.prompts import Pack
+from hoofbeat.records import Question
+from hoofbeat.store.tables import seeded_number
 
-if TYPE_CHECKING:
-    import polars
+ROUNDS = 2
+CONFIDENCE = 0.95
+_LEVEL = 1 - (1 - CONFIDENCE) / ROUNDS
+_WRONG = 2
+"""So many wrong labels in a sample of the usual size still pass."""
 
-OnVerdict = Callable[[PairPlan, int, int, PairVerdict], None]
-"""Told of every call: the plan, the places of the two claims in the order the judge saw them, and what it said."""
+Sort = Callable[[Sequence[tuple[Question, Sequence[str]]]], list[SortedAnswers]]
+"""Sorts the answers of each question into positions."""
 
-_BLOCK = 65_536
+JudgeAll = Callable[[Sequence[tuple[Question, str, str]], str], list[PairVerdict]]
+"""Judges pairs of texts; the second argument says why, for the progress line."""
+
+
+_CarriedPair = tuple[str, AskedPair, str, str, str]
+"""A pair with a carried label: the question, how it would be asked, its two sources, and the label."""
 
 
 class Economy(Struct, frozen=True, kw_only=True):
-    """How an audit saves calls: how groups are made, what tells how alike answers are, how many labels are checked.
+    """How an audit saves calls: the risk of a carried label on the wrong side, the check's size, and who sorts."""
 
-    `encoder` names what `encode` is, for the manifest.
-    """
+    sorter: Model
+    risk: float = 0.05
+    check: int | None = None
 
-    settings: EconomySettings = EconomySettings()
-    encode: Encode | None = None
-    encoder: str = ""
-    check: int = 200
+    def __post_init__(self) -> None:
+        if not 0 < self.risk < 1:
+            raise UsageError(f"a risk of {self.risk} can't be kept", fix="give a share such as --economy 0.05")
+        fewest = smallest_sample(0, self.risk)
+        if self.check is not None and self.check < fewest:
+            raise UsageError(
+                f"{self.check} pairs can't show that the risk is at most {self.risk:g}",
+                fix=f"give --economy-check {fewest} or more, or a higher risk",
+            )
+
+    @property
+    def sample(self) -> int:
+        """How many carried labels are judged for the check: by default enough that two wrong ones pass."""
+        return self.check or smallest_sample(_WRONG, self.risk)
 
     def describe(self) -> dict[str, object]:
         """As a manifest records it."""
-        return {**self.settings.describe(), "encoder": self.encoder, "check": self.check}
+        return {"risk": self.risk, "check": self.sample, "sorter": self.sorter.identity}
 
 
-def compare_block(
-    judge: PairJudge,
-    block: Sequence[PairPlan],
-    kinds: TableEnums,
-    economy: Economy,
-    heard: OnVerdict,
-    *,
-    progress: Progress = SILENT,
-) -> polars.DataFrame:
-    """The rows of some questions' pairs, judged between groups; rounds of calls go over all of them at once."""
-    pairs = {plan.question.id: plan for plan in block}
-    places = {(plan.question.id, claim.source): place for plan in block for place, claim in enumerate(plan.claims)}
-    tokens: dict[tuple[str, str, str], tuple[int, int]] = {}
-    plans = [
-        plan_economy(
-            plan.question,
-            [_answer(plan.question, claim) for claim in plan.claims],
-            judge.pack,
-            encode=economy.encode,
-            settings=economy.settings,
+def smallest_sample(wrong: int, risk: float) -> int:
+    """The smallest sample in which so many wrong labels leave the bound at the risk or below."""
+    low, high = wrong, wrong + 1
+    while exact_upper_bound(wrong, high, _LEVEL) > risk:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if exact_upper_bound(wrong, middle, _LEVEL) <= risk else (middle, high)
+    return high
+
+
+class CheckRound(Struct, frozen=True, kw_only=True):
+    """One sample of carried labels: how many there were, how many were judged, and how many were wrong.
+
+    `wrong` take the wrong side, `other_label` have another label (these included), `unscored` could not be judged.
+    `bound` is the upper bound on the share of wrong ones among the carried.
+    """
+
+    carried: int
+    judged: int
+    wrong: int
+    other_label: int
+    unscored: int
+    bound: float
+
+
+class CarriedLabels:
+    """The positions of an audit's questions, the judgments made so far, and the plan of pairs that follows."""
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        claims: Mapping[str, Sequence[Claim]],
+        pack: Pack,
+        *,
+        risk: float,
+        seed: int,
+    ) -> None:
+        self.pack = pack
+        self.risk = risk
+        self.seed = seed
+        self.known: dict[str, dict[AskedPair, PairVerdict]] = {}
+        self.probes: list[EconomyProbe] = []
+        self.rounds: list[CheckRound] = []
+        self.sort_calls = self.sort_failures = self.sorted = 0
+        self._questions = sorted(questions, key=lambda each: each.id)
+        self._by_id = {each.id: each for each in questions}
+        self._claims = claims
+        self._held: dict[str, QuestionPositions] = {}
+        self._judged_whole: set[str] = set()
+
+    def plan(self, question: Question) -> PairPlan:
+        """The pairs of a question, with what is still asked of them."""
+        held = self._held.get(question.id)
+        return self._whole(question) if held is None else carry(self._whole(question), held).plan
+
+    @cached_property
+    def whole_pairs(self) -> dict[str, int]:
+        """For each question how many pairs would be judged without economy."""
+        found = {}
+        for question in self._questions:
+            count = len(self._voices(question))
+            found[question.id] = count * (count - 1) // 2
+        return found
+
+    def _voices(self, question: Question) -> list[int]:
+        """The places of the claims with different texts, in the order in which they are shown to a model that sorts."""
+        claims = self._claims.get(question.id, ())
+        first: dict[int, int] = {}
+        for place, number in enumerate(text_classes(claims).tolist()):
+            if number >= 0:
+                first.setdefault(number, place)
+        return sorted(
+            first.values(), key=lambda place: seeded_number("position", self.seed, question.id, claims[place].source)
         )
-        for plan in block
-    ]
 
-    def ask(wanted: list[tuple[EconomyPlan, tuple[str, str]]]) -> list[Comparison]:
-        shown = []
-        for plan, sources in wanted:
-            mine = pairs[plan.question]
-            a, b = (places[plan.question, source] for source in sources)
-            one, two = mine.claims[a].text, mine.claims[b].text  # the date decides no order
-            shown.append((mine, a, b) if asked_order(one, two)[0] == one else (mine, b, a))
-        items = [(mine.question, mine.texts[a], mine.texts[b]) for mine, a, b in shown]
-        said = judge_texts(judge, items, progress=progress)
-        rows = []
-        for (plan, (one, two)), (mine, a, b), verdict in zip(wanted, shown, said, strict=True):
-            heard(mine, a, b, verdict)
-            tokens[plan.question, one, two] = verdict.tokens_in, verdict.tokens_out
-            rows.append(_comparison(plan.question, one, two, verdict, judge.name))
-        return rows
+    def to_sort(self, sample: int) -> list[Question]:
+        """The questions whose answers are worth sorting: none where the check would have to judge all pairs."""
+        chosen = [each for each in self._questions if len(self._voices(each)) >= MIN_ANSWERS]
+        return chosen if sum(self.whole_pairs[each.id] for each in chosen) > sample else []
 
-    compared = economy_compare(plans, ask)
-    return comparison_frame((row for rows in compared for row in rows), kinds, tokens)
+    def sort(self, questions: Sequence[Question], sort: Sort) -> None:
+        """Have the answers of these questions sorted."""
+        voices = {each.id: self._voices(each) for each in questions}
+        asked = []
+        for each in questions:
+            claims = self._claims[each.id]
+            texts = shown_texts(claims)
+            asked.append((each, [texts[place] for place in voices[each.id]]))
+        for each, found in zip(questions, sort(asked), strict=True):
+            places = voices[each.id]
+            self.sort_calls += found.calls
+            self.sort_failures += found.failed
+            self._held[each.id] = QuestionPositions(
+                [Position(tuple(places[member] for member in one.members), one.line) for one in found.positions]
+            )
+        self.sorted = len(questions)
+
+    def judge_positions(self, judged: JudgeAll) -> None:
+        """Judge one pair for every two positions; where it can't speak for the others, those are judged as well."""
+        waiting = [each for each in self._questions if each.id in self._held]
+        while waiting:
+            self._judge({each.id: self.plan(each).asked for each in waiting}, judged)
+            waiting = [each for each in waiting if self._mistrusts(each)]
+
+    def _mistrusts(self, question: Question) -> bool:
+        """Change the positions where a judgment shows that they can't be kept; whether it did."""
+        held, known = self._held[question.id], self.known[question.id]
+        whole = self._whole(question)
+        carried = carry(whole, held)
+        broken: set[int] = set()
+        silent: set[int] = set()
+        for number in np.unique(carried.asked_by[carried.asked_by >= 0]).tolist():
+            verdict = known[whole.asked[number]]
+            if verdict.failure is not None:
+                silent.add(number)
+            elif carried.inside(number) and self._side(verdict.label) != self._side(self.pack.consistent):
+                broken.add(carried.homes[number][0])
+        before = len(held.own)
+        held.own.update(pair for pair, by in zip(whole.asked, carried.asked_by.tolist(), strict=True) if by in silent)
+        again = [number for number in sorted(broken, reverse=True) if len(held.positions[number].members) > 2]
+        for number in again:
+            held.dissolve(number)
+        return bool(again) or len(held.own) > before
+
+    def check(self, sample: int, judged: JudgeAll) -> None:
+        """Judge samples of the carried labels until the bound is at the risk or below, or nothing is carried."""
+        for turn in range(1, ROUNDS + 1):
+            drawn = self._draw(sample, turn)
+            if not drawn.seen:
+                return
+            found, concerned = self._check_round(drawn, judged)
+            self.rounds.append(found)
+            if found.bound <= self.risk:
+                return
+            self._judge_whole(concerned if turn < ROUNDS else set(self._held))
+
+    def _draw(self, size: int, turn: int) -> ReservoirSample[_CarriedPair]:
+        """A random sample of the pairs with a carried label, each with that label."""
+        drawn: ReservoirSample[_CarriedPair] = ReservoirSample(size, self.seed)
+        for question in self._questions:
+            if question.id not in self._held:
+                continue
+            whole = self._whole(question)
+            plan = carry(whole, self._held[question.id]).plan
+            known = self.known[question.id]
+            for row in np.flatnonzero(plan.basis == GROUP).tolist():
+                by = plan.by[row]
+                label = self.pack.consistent if by < 0 else known[plan.asked[by]].label
+                a, b = plan.claims[plan.a[row]].source, plan.claims[plan.b[row]].source
+                drawn.offer((question.id, a, b, turn), (question.id, whole.asked[whole.by[row]], a, b, label))
+        return drawn
+
+    def _check_round(self, drawn: ReservoirSample[_CarriedPair], judged: JudgeAll) -> tuple[CheckRound, set[str]]:
+        sample = sorted(drawn.drawn(), key=lambda each: (each[0], each[2], each[3]))
+        asked: dict[str, list[AskedPair]] = {}
+        for name, pair, *_ in sample:
+            asked.setdefault(name, []).append(pair)
+        self._judge(asked, judged, "checking carried labels")
+        wrong = other = unscored = 0
+        concerned = set()
+        for name, pair, a, b, label in sample:
+            verdict = self.known[name][pair]
+            self._held[name].own.add(pair)
+            reason = f"{verdict.failure.kind}: {verdict.failure.message}" if verdict.failure else ""
+            self.probes.append(
+                EconomyProbe(question=name, a=a, b=b, carried=label, judged=verdict.label, failure=reason)
+            )
+            unscored += bool(verdict.failure)
+            other += not verdict.failure and verdict.label != label
+            if not verdict.failure and self._side(verdict.label) != self._side(label):
+                wrong += 1
+                concerned.add(name)
+        scored = len(sample) - unscored
+        complete = len(sample) == drawn.seen  # nothing is carried any more
+        bound = 0.0 if complete else exact_upper_bound(wrong, scored, _LEVEL) if scored else 1.0
+        found = CheckRound(
+            carried=drawn.seen, judged=scored, wrong=wrong, other_label=other, unscored=unscored, bound=round(bound, 6)
+        )
+        return found, concerned
+
+    def _judge_whole(self, names: set[str]) -> None:
+        for name in names:
+            del self._held[name]
+        self._judged_whole |= names
+
+    def _judge(
+        self, wanted: Mapping[str, Sequence[AskedPair]], judged: JudgeAll, title: str = "comparing positions"
+    ) -> None:
+        """Judge these pairs, as far as they are not judged yet."""
+        new: list[tuple[str, AskedPair]] = []
+        items = []
+        for name, pairs in wanted.items():
+            known = self.known.setdefault(name, {})
+            texts = shown_texts(self._claims[name])
+            for pair in dict.fromkeys(pairs):
+                if pair not in known:
+                    new.append((name, pair))
+                    items.append((self._by_id[name], texts[pair[0]], texts[pair[1]]))
+        for (name, pair), verdict in zip(new, judged(items, title), strict=True):
+            self.known[name][pair] = verdict
+
+    def _whole(self, question: Question) -> PairPlan:
+        return plan_pairs(question, self._claims.get(question.id, ()))
+
+    def _side(self, label: str) -> str:
+        """Whether a label says that answers agree, that they diverge, or that one says nothing."""
+        if label == self.pack.absent:
+            return label
+        return "diverges" if self.pack.label(label).diverges else "agrees"
+
+    # What is told of it
+
+    def held_positions(self) -> list[HeldPosition]:
+        """Who holds which position, question by question, the largest first."""
+        found = []
+        for question in self._questions:
+            if (held := self._held.get(question.id)) is None:
+                continue
+            claims = self._claims[question.id]
+            classes = text_classes(claims).tolist()
+            for position in sorted(held.positions, key=lambda each: (-len(each.members), each.members)):
+                mine = {classes[place] for place in position.members}
+                sources = [claim.source for claim, number in zip(claims, classes, strict=True) if number in mine]
+                found.append(HeldPosition(question=question.id, line=position.line, sources=tuple(sources)))
+        return found
+
+    def metrics(self, judges: int) -> dict[str, object]:
+        """The counts for a manifest: calls with and without economy, and what the check found."""
+        plans = [self.plan(each) for each in self._questions]
+        pairs, judged = sum(self.whole_pairs.values()), sum(len(plan.asked) for plan in plans)
+        carried = sum(int((plan.basis == GROUP).sum()) for plan in plans)
+        return {
+            "sorted": self.sorted,
+            "positions": sum(len(each.positions) for each in self._held.values()),
+            "sort_calls": self.sort_calls,
+            "sort_failures": self.sort_failures,
+            "judged": judged,
+            "carried": carried,
+            "calls": judged * judges + self.sort_calls,
+            "calls_without": pairs * judges,
+            "judged_whole": len(self._judged_whole),
+            "checked": sum(each.judged for each in self.rounds),
+            "wrong": sum(each.wrong for each in self.rounds),
+            "other_label": sum(each.other_label for each in self.rounds),
+            "unscored": sum(each.unscored for each in self.rounds),
+            "bound": self.rounds[-1].bound if carried else 0.0,
+            "rounds": [to_builtins(each) for each in self.rounds],
+        }
 
 
-def _answer(question: Question, claim: Claim) -> Answer:
-    return Answer(
-        question=question.id,
-        model="",
-        condition="source",
-        source=claim.source,
-        text=claim.text,
-        absent=claim.absent,
-        failure=claim.failure,
-    )
-
-
-def _comparison(question: str, a: str, b: str, verdict: PairVerdict, judge: str) -> Comparison:
-    return Comparison(
-        question=question,
-        a=a,
-        b=b,
-        label=verdict.label,
-        reasoning=verdict.reasoning,
-        topic=verdict.topic,
-        significance=verdict.significance,
-        judge=judge,
-        basis="judged",
-        failure=verdict.failure,
-        calls=verdict.calls,
-        votes=verdict.votes,
-    )
-
-
-def check_economy(
+def prepare_economy(
+    economy: Economy,
     judge: PairJudge,
-    questions: Mapping[str, Question],
+    questions: Sequence[Question],
     claims: Mapping[str, Sequence[Claim]],
-    table: Path,
-    size: int,
     seed: int,
     *,
     progress: Progress = SILENT,
-) -> tuple[list[EconomyProbe], EconomyCheck]:
-    """Judge a sample of the spread labels for real, and count how many stand."""
-    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+) -> CarriedLabels:
+    """Sort, judge the positions and check; what is left to judge is in the plans of the result."""
+    labels = CarriedLabels(questions, claims, judge.pack, risk=economy.risk, seed=seed)
+    chosen = labels.to_sort(economy.sample)
+    if not chosen:
+        return labels
 
-    frame = scan_table(table)
-    sample = check_sample(_rows(frame.filter(polars.col("basis") == SPREAD)), size, seed)
-    spoken_by = {
-        (name, claim.source): (text, claim.shown(text))
-        for name in {each.question for each in sample}
-        for claim, text in zip(claims[name], spoken_texts(claims[name]), strict=True)
-    }
-    items = []
-    for each in sample:
-        sides = [spoken_by[each.question, side] for side in (each.a, each.b)]
-        first = asked_order(sides[0][0], sides[1][0])[0]
-        a, b = sides if first == sides[0][0] else sides[::-1]
-        items.append((questions[each.question], a[1], b[1]))
-    said = judge_texts(judge, items, title="checking economy", progress=progress)
-    real = [
-        _comparison(each.question, each.a, each.b, verdict, judge.name)
-        for each, verdict in zip(sample, said, strict=True)
-    ]
-    probes = [
-        EconomyProbe(
-            question=each.question,
-            a=each.a,
-            b=each.b,
-            spread=each.label,
-            judged=own.label,
-            failure=f"{own.failure.kind}: {own.failure.message}" if own.failure else "",
+    def judged(items: Sequence[tuple[Question, str, str]], title: str) -> list[PairVerdict]:
+        return judge_texts(judge, items, title=title, progress=progress)
+
+    labels.sort(chosen, lambda asked: sort_answers(economy.sorter, asked, judge.pack, progress=progress))
+    labels.judge_positions(judged)
+    labels.check(economy.sample, judged)
+    return labels
+
+
+def calls_saved(check: Mapping[str, Any]) -> str:
+    """How many calls economy made instead of how many, with those that sort and check."""
+    made, without = check["calls"], check["calls_without"]
+    return f"{made:,} calls instead of {without:,} (× {without / max(made, 1):.1f} fewer)"
+
+
+def economy_words(check: Mapping[str, Any], risk: float) -> str:
+    """What economy saved in an audit, and how far its labels can be trusted."""
+    if not check["sorted"]:
+        return (
+            "economy: nothing could be saved, so all pairs were judged (it needs questions with four different answers "
+            f"or more, and more pairs than the check judges); {check['calls']:,} calls"
         )
-        for each, own in zip(sample, real, strict=True)
-    ]
-    spoken = frame.filter(polars.col("label") != judge.pack.absent)
-    return probes, check_agreement(_rows(spoken), real, judge.pack.absent)
-
-
-def _rows(frame: polars.LazyFrame) -> Iterator[Comparison]:
-    """Rows without their texts, some at a time."""
-    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
-
-    kept = ("question", "a", "b", "label", "basis", "failure")
-    rows = frame.select(kept).collect()
-    for start in range(0, rows.height, _BLOCK):
-        part = rows.slice(start, _BLOCK)
-        empty = [
-            polars.lit(None).alias(name)
-            for name in (
-                "topic", "significance", "judge", "reasoning", "failure_message", "failure_attempts", "calls", "votes"
-            )
-        ]  # fmt: skip
-        yield from each_row(part.with_columns(empty))
+    told = f"economy: {calls_saved(check)}, with {check['sort_calls']:,} that sorted the answers"
+    if check["sort_failures"]:
+        told += f" ({check['sort_failures']:,} of them failed, so those answers were judged one by one)"
+    if check["judged_whole"]:
+        told += (
+            f"; carried labels were wrong too often, so all pairs of {check['judged_whole']:,} "
+            f"question{'s' * (check['judged_whole'] != 1)} were judged"
+        )
+    if not check["carried"]:
+        return f"{told}; no label is carried, so all are the judge's"
+    return (
+        f"{told}; {check['carried']:,} labels are carried from other pairs. Of {check['checked']:,} judged to check, "
+        f"{check['wrong']:,} took the wrong side and {check['other_label']:,} had another label: with 95% confidence "
+        f"at most {check['bound']:.1%} of the carried labels take the wrong side (risk asked for: {risk:.1%})"
+    )

@@ -48,7 +48,7 @@ _NO_LEVEL = "none"
 DEFAULT_PACK = "transplant"
 """The pack of a command that names none."""
 
-OWN_PROMPTS = ("answer-source", "absence", "compare", "compare-label", "compare-details", "theme-name")
+OWN_PROMPTS = ("answer-source", "absence", "compare", "compare-label", "compare-details", "positions", "theme-name")
 """The prompts whose instructions a pack can give in its own words."""
 
 

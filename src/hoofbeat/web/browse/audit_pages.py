@@ -328,7 +328,7 @@ BASES = {
     "absent": "a side is silent, so nobody was asked",
     "same": "the two answers are the same text",
     "shared": "from the call for a pair with the same two texts",
-    "group": "from the call for other answers that make the same claims",
+    "group": "carried from another pair of the same positions",
 }
 """How a label came about, in words."""
 
@@ -495,7 +495,7 @@ def _facts(index: AuditIndex, pair: Comparison) -> list[str]:
         told.append(f"judged again with the answers exchanged: {same}")
     if economy:
         real = economy.judged or f"no label ({economy.failure or 'failed'})"
-        told.append(f"judged for real, as a sample: {'the same label' if real == economy.spread else real}")
+        told.append(f"judged to check the label {economy.carried}, which was carried from another pair: {real}")
     return told
 
 

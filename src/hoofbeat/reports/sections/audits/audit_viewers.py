@@ -51,7 +51,7 @@ NOT_RATED = "not rated"
 _BASES = {
     "same": "the two answers are the same text",
     "shared": "from the call for a pair with the same two texts",
-    "group": "from the call for other answers that make the same claims",
+    "group": "carried from another pair of the same positions",
 }
 _TITLE = 160
 _SUBJECTS = 40

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import polars
 
-from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, calls_saved
+from hoofbeat.audit.economy.economy_audit import calls_saved
 from hoofbeat.audit.findings.panel_agreement import PanelAgreement, panel_agreement
 from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
 from hoofbeat.audit.findings.table_agreement import SIDES, FlipRate, Trial, flip_rates
 from hoofbeat.errors import InputError
-from hoofbeat.findings.intervals import Interval, wilson
+from hoofbeat.findings.intervals import Interval
 from hoofbeat.records import Comparison
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Chart, Heading, Notice
@@ -88,7 +89,7 @@ _BASES = {
     "absent": "a side is silent: no call",
     "same": "the two answers are the same text: no call",
     "shared": "the call for a pair with the same two texts",
-    "group": "the call for other answers that make the same claims (economy)",
+    "group": "carried from another pair of the same positions (economy)",
     "": "none: no label",
 }
 _CITATIONS = {
@@ -114,42 +115,27 @@ def judged_by_answerer(facts: AuditFacts) -> bool:
     return answered and facts.audit.judges == [manifest.models.get("answer", "")]
 
 
-def economy_of(facts: AuditFacts) -> EconomyCheck | None:
-    """What the sample says of labels that were spread over groups; None in full mode."""
-    if facts.audit.mode != "economy":
-        return None
-    probes = facts.audit.economy_probes
-    judged = [probe for probe in probes if probe.judged]
-    text = {name: polars.col(name).cast(polars.String) for name in ("basis", "label")}
-    judged_pair = polars.col("failure").is_null() & (text["label"] != facts.domain.absent)
-    chosen = facts.frame.filter(judged_pair & (text["basis"] == SPREAD))
-    spread = int(chosen.select(polars.len()).collect().item())
-    table = Counter((probe.spread, probe.judged) for probe in judged)
-    return EconomyCheck(
-        spread=spread,
-        exact=facts.found.judged - spread,
-        n=len(judged),
-        agree=sum(probe.spread == probe.judged for probe in judged),
-        unscored=len(probes) - len(judged),
-        table=tuple((one, two, count) for (one, two), count in sorted(table.items())),
-    )
+def economy_of(facts: AuditFacts) -> Mapping[str, Any] | None:
+    """What economy saved and what its check found, as the manifest has it; None in full mode."""
+    found = facts.audit.artefact.manifest.metrics.get("economy")
+    return found if isinstance(found, dict) and facts.audit.mode == "economy" else None
 
 
 def mode_card(facts: AuditFacts) -> Card:
-    """Which mode was used, with the agreement that its sample found."""
+    """Which mode was used, with the bound on wrong labels that its check found."""
     check = economy_of(facts)
     label = "How pairs were judged"
     if check is None:
         return Card(label=label, value=facts.audit.mode, detail="one call for each pair of different answers")
-    told = f"{check.spread:,} of {facts.found.judged:,} labels from a call for other answers with the same claims"
-    if check.agreement is None:
-        return Card(label=label, value="economy", detail=f"{told}; not checked by a sample")
-    span = wilson(check.agree, check.n)
-    agreed = f"{written(check.agreement, 'share')} of a sample of {check.n:,} agree with a call of their own"
+    if not check["carried"]:
+        return Card(
+            label=label, value="economy", detail=f"{calls_saved(check)}; no label is carried, all are the judge's"
+        )
     return Card(
         label=label,
         value="economy",
-        detail=f"{told}; {agreed} (95% interval {written((span.low, span.high), 'share')})",
+        detail=f"{calls_saved(check)}; {check['carried']:,} labels carried from other pairs, at most "
+        f"{written(check['bound'], 'share')} of them on the wrong side (95% confidence)",
     )
 
 
@@ -167,7 +153,7 @@ def trust_blocks(facts: AuditFacts, said: AuditAnswers, prefix: str, *, planted:
     if said.cited.get("answers"):
         blocks.append(_citations(said.cited, prefix))
     check = economy_of(facts)
-    if check is not None and check.n:
+    if check is not None and check["rounds"]:
         blocks.append(_economy(facts, check, prefix))
     probes = facts.audit.order_probes
     if probes:
@@ -273,31 +259,31 @@ def _panel(panel: PanelAgreement, prefix: str) -> list[Block]:
     return [table, Notice(f"{tied} without a majority of the judges: no label, counted in no rate. Read them first.")]
 
 
-def _economy(facts: AuditFacts, check: EconomyCheck, prefix: str) -> Table:
-    own = polars.col("basis").cast(polars.String) == "judged"
-    judged = int(facts.frame.filter(own).select(polars.len()).collect().item())
-    span = wilson(check.agree, check.n)
-    value = check.agree / check.n
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("labels spread over a group, sampled", check.n, (value, span.low, span.high)),
-        (
-            "all judged pairs, those with a call of their own agreeing by design",
-            check.spread + check.exact,
-            (check.overall(value), check.overall(span.low), check.overall(span.high)),
-        ),
-    )
-    moved = "; ".join(f"{one} → {two} {count:,}" for one, two, count in check.table if one != two)
+def _economy(facts: AuditFacts, check: Mapping[str, Any], prefix: str) -> Table:
+    moved = Counter((each.carried, each.judged) for each in facts.audit.economy_probes if each.judged)
+    told = "; ".join(f"{one} → {two} {count:,}" for (one, two), count in sorted(moved.items()) if one != two)
+    names = ("carried", "judged", "unscored", "other_label", "wrong", "bound")
+    whole = count_of(check["judged_whole"], "question")
     return Table(
         name=f"{prefix}-economy",
-        caption="Economy: agreement with full judging",
-        n=check.n,
-        unit="spread labels judged for real",
-        columns=columns_of("of | pairs:count | agreement:share"),
-        rows=rows,
-        note=f"With 95% Wilson intervals; {check.unscored:,} sampled pairs got no label. "
-        f"{calls_saved(check.spread, judged, check.n + check.unscored)}. This is agreement with the same "
-        "judge, not with people, and on these texts only. "
-        + (f"Spread → judged: {moved}." if moved else "No sampled label differs."),
+        caption="Economy: carried labels, and those that were judged to check them",
+        n=check["checked"],
+        unit="carried labels judged",
+        columns=columns_of(
+            "sample | labels carried:count | judged:count | no label:count | another label:count | wrong side:count | "
+            "wrong at most:share"
+        ),
+        rows=tuple(
+            (str(number), *(each[name] for name in names)) for number, each in enumerate(check["rounds"], start=1)
+        ),
+        note="Answers were sorted into positions, one pair was judged for every two positions, and its label carried "
+        "to the others. Wrong side: a label says that sources agree where the judge says that they disagree, or the "
+        "reverse. "
+        f"The last column is Clopper and Pearson's upper bound (97.5% in each sample); the risk asked for was "
+        f"{written(facts.audit.risk, 'share')}. "
+        + (f"Where a sample was above it, all pairs of {whole} were judged. " if check["judged_whole"] else "")
+        + f"{calls_saved(check)}, sorting and check included. This is agreement with the same judge, not with people. "
+        + (f"Carried → judged: {told}." if told else "No label that was judged differs."),
     )
 
 
