@@ -8,16 +8,22 @@ and every process that a test starts the whole package.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+from asyncio import AbstractEventLoop
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from hoofbeat.registry import PLUGINS_VARIABLE, Registry
 from tests.helpers import made_once, run_folder, shared_data
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Machines that run the tests are shared: how long an example takes there says nothing of the code.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -66,3 +72,29 @@ def real_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     source = shared_data("case_reports.jsonl.gz")
     return made_once(tmp_path_factory, "real-reports", lambda target: import_corpus([source], target, workers=1))
+
+
+@pytest.fixture(scope="session")
+def launched_browser() -> Iterator[tuple[Browser, AbstractEventLoop]]:
+    """The browser of this run, and the loop in which it is driven."""
+    from tests.web.support import browsing  # noqa: PLC0415 - few tests need it
+
+    with browsing() as opened:
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield opened, loop
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture(scope="module")
+def browser(launched_browser: tuple[Browser, AbstractEventLoop]) -> Iterator[Browser]:
+    """The browser of this run, which tests visit in tabs that they open and close.
+
+    Its loop counts as running from its start to its end, and no other could run then: tests of other modules must not
+    see it. Each start took two seconds, and there are fifteen modules.
+    """
+    opened, loop = launched_browser
+    assert opened.is_connected(), "the browser has ended in a test before this one"
+    asyncio._set_running_loop(loop)
+    yield opened
+    asyncio._set_running_loop(None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -27,17 +26,11 @@ from tests.reports.answer_runs import chosen, questions, run_of
 from tests.reports.audits import made_audit, teaching_audit, wide_audit
 from tests.reports.examples import HOSTILE
 from tests.reports.test_page import page_of
-from tests.web.support import browsing, needs_browser
+from tests.web.support import needs_browser
 
 Scheme = Literal["light", "dark"]
 
 pytestmark = needs_browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as launched:
-        yield launched
 
 
 class Opened:

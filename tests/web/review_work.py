@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Page, Route
 
 from hoofbeat.review.forms import FormField, asked_fields, form_for
 from hoofbeat.review.review_records import Assignment, Person, ReviewItem, Study
@@ -16,15 +16,9 @@ from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
 from tests.review.review_studies import assigned, study_of
 from tests.web.review_site import store_site
-from tests.web.support import browsing, serving
+from tests.web.support import serving
 
-__all__ = ["BadLine", "Work", "address", "browser", "by_hand", "by_keys", "chosen", "store", "too_wide"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as launched:
-        yield launched
+__all__ = ["BadLine", "Work", "address", "by_hand", "by_keys", "chosen", "store", "too_wide"]
 
 
 @pytest.fixture(scope="module")

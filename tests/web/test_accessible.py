@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.web.review_site import join
-from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serious_faults, tab
+from tests.web.support import DESKTOP, TABLET, needs_browser, serious_faults, tab
 from tests.web.whole import Whole, whole_site
 
 pytestmark = needs_browser
@@ -34,12 +34,6 @@ def site(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wh
         yield opened
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
-
-
 @pytest.mark.parametrize(("size", "dark"), [(DESKTOP, False), (TABLET, True)], ids=["desktop", "tablet-dark"])
 def test_browse_pages(site: Whole, browser: Browser, size: tuple[int, int], dark: bool) -> None:
     check(site, browser, site.admin, [path for path in PAGES if dark or not path.startswith(ELSEWHERE)], size, dark)
@@ -57,6 +51,19 @@ def test_pages_of_the_team(site: Whole, browser: Browser, size: tuple[int, int],
     id = site.studies[0].id
     pages = ["/team", f"/team/{id}", f"/team/{id}/agreement", f"/team/{id}/queue", f"/team/{id}/trail", "/team/people"]
     check(site, browser, site.admin, pages, size, dark)
+
+
+@pytest.mark.parametrize(
+    "fault", ["<td style='color: #ccc'>row 6", "<td><b style='background: #333'>row 6</b>", "<td><input>"]
+)
+def test_a_fault_among_elements_that_look_alike_is_found(browser: Browser, fault: str) -> None:
+    rows = "".join(f"<tr><td>row {row}<td>of 20" for row in range(20))
+    page_of = "<!doctype html><html lang=en><title>Rows</title><main><h1>Rows</h1><table>{}</table></main>".format
+    with tab(browser) as page:
+        page.set_content(page_of(rows))
+        assert serious_faults(page) == []
+        page.set_content(page_of(rows.replace("<td>row 6", fault)))
+        assert len(serious_faults(page)) == 1
 
 
 def check(site: Whole, browser: Browser, token: str, pages: list[str], size: tuple[int, int], dark: bool) -> None:

@@ -24,7 +24,7 @@ from hoofbeat.web import FolderLibrary, Site, SiteSettings, create_app
 from hoofbeat.web.ask_pages import asks_of
 from tests.answering.support import ScriptedServer
 from tests.ask.test_ask_flow import CASE, FEVER, script, states
-from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serious_faults, serving, tab
+from tests.web.support import DESKTOP, TABLET, fits, needs_browser, serious_faults, serving, tab
 
 HOSTILE = '<img src=x onerror="alert(1)"> "><script>alert(2)</script> plasma exchange'
 
@@ -52,12 +52,6 @@ def site(folders: Path, server: ScriptedServer, tmp_path_factory: pytest.TempPat
 def address(site: Site) -> Iterator[str]:
     with serving(create_app(site)) as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
 
 
 @needs_browser

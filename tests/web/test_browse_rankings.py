@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
 from hoofbeat.web import create_app
 from tests.web.browse_support import HOSTILE, Visitor, a_corpus, a_site
 from tests.web.folder_rankings import a_ranking
-from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab
+from tests.web.support import DESKTOP, TABLET, fits, needs_browser, serving, tab
 
 ASKED = [
     Question(id="q1", text="Which?", context="A first case.", documents=("d1",), facets={"ward": "north"}),
@@ -283,12 +282,6 @@ def test_the_api_holds_every_query_and_hit_once(folders: Path) -> None:
     assert {stage["stage"] for hit in found["hits"] for stage in hit["via"]} == {"bm25", "dense"}
     assert found["query"]["first"] is None
     assert found["missed"] == [{"document": found["missed"][0]["document"], "grade": 1}]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
 
 
 @needs_browser

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.web.app import create_app
 from tests.web.browse_support import HOSTILE, a_benchmark, a_corpus, a_site
-from tests.web.support import DESKTOP, TABLET, boxes, browsing, fits, needs_browser, serious_faults, serving, tab
+from tests.web.support import DESKTOP, TABLET, boxes, fits, needs_browser, serious_faults, serving, tab
 
 pytestmark = needs_browser
 PAGES = (
@@ -30,12 +30,6 @@ HOSTILE_PAGES = (
     "/benchmarks/asked/questions/1",
 )
 SIZES = pytest.mark.parametrize("size", [DESKTOP, TABLET], ids=["desktop", "tablet"])
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as launched:
-        yield launched
 
 
 @pytest.fixture(scope="module")

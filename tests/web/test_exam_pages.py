@@ -20,7 +20,7 @@ from hoofbeat.web import create_app
 from hoofbeat.web.page_rendering import picture
 from hoofbeat.web.review.exam_pages import CLOCK
 from tests.web.review_site import join, signed_in_tab, store_site
-from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serious_faults, serving
+from tests.web.support import DESKTOP, TABLET, fits, needs_browser, serious_faults, serving
 
 pytestmark = needs_browser
 
@@ -57,12 +57,6 @@ def hall(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ha
         site.shared[CLOCK] = clock
         with serving(create_app(site)) as address:
             yield Hall(store, clock, address, folders)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
 
 
 def begin(page: Page, hall: Hall, study: Study) -> None:

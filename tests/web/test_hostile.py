@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.web.review_site import join
-from tests.web.support import browsing, needs_browser, tab
+from tests.web.support import needs_browser, tab
 from tests.web.whole import Whole, poisoned, whole_site
 
 pytestmark = needs_browser
@@ -37,12 +37,6 @@ def attacked(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     place = tmp_path_factory.mktemp("attacked")
     with whole_site(poisoned(folders, place / "study"), str(place / "review.db"), hostile=True) as site:
         yield site
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
 
 
 def shape(path: str) -> str:

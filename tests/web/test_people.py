@@ -18,16 +18,10 @@ from hoofbeat.web import create_app
 from hoofbeat.web.review.people_pages import changes_of
 from tests.review.stores import make_study
 from tests.web.review_site import join, signed_in_tab, store_site
-from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
+from tests.web.support import DESKTOP, TABLET, needs_browser, serving, tab
 from tests.web.visitors import Visitor
 
 HOSTILE = '<img src=x onerror=alert(1)> & "Ada"'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from hoofbeat.web import SiteSettings, create_app
 from hoofbeat.web.security import client_address, is_same_origin, known_network, own_path
 from tests.review.stores import make_study
 from tests.web.review_site import join, store_site
-from tests.web.support import browsing, needs_browser, serving, tab
+from tests.web.support import needs_browser, serving, tab
 from tests.web.visitors import Visitor
 
 HERE = {"host": "127.0.0.1:8350"}
@@ -102,12 +101,6 @@ def test_the_server_refuses_what_comes_from_elsewhere_even_with_the_token(tmp_pa
                 assert "another site" in seen.text
             assert visitor.get("/review").status == 200
             assert visitor.post("/leave", Origin="", Referer=f"{address}/review").status == 200
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as launched:
-        yield launched
 
 
 @needs_browser

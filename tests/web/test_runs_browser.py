@@ -17,16 +17,10 @@ from hoofbeat.records import Answer, Comparison, Failure, Judgment, Passage, Que
 from hoofbeat.web import create_app
 from tests.web.answered import a_judged, an_audit
 from tests.web.browse_support import HOSTILE, a_site
-from tests.web.support import DESKTOP, TABLET, boxes, browsing, fits, needs_browser, serious_faults, serving, tab
+from tests.web.support import DESKTOP, TABLET, boxes, fits, needs_browser, serious_faults, serving, tab
 
 pytestmark = needs_browser
 SIZES = pytest.mark.parametrize("size", [DESKTOP, TABLET], ids=["desktop", "tablet"])
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

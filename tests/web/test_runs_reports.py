@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,9 @@ from hoofbeat.store import Manifest, create
 from hoofbeat.store.files import write_bytes
 from hoofbeat.web import create_app
 from tests.web.browse_support import Visitor, a_site
-from tests.web.support import browsing, needs_browser, serving, tab
+from tests.web.support import needs_browser, serving, tab
 
 HASH = "'sha256-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
 
 
 def a_report(target: Path, page: str) -> None:

@@ -12,16 +12,15 @@ from urllib.parse import urlsplit
 
 import pytest
 from msgspec import Struct
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.review_store import ReviewStore
 from tests.cli.support import hoofbeat, start
 from tests.review.certificates import Certificate, make_authority, make_certificate
-from tests.web.support import CHROMIUM, QUIET, needs_browser
+from tests.web.support import NAME, needs_browser
 from tests.web.tls_proxy import TlsProxy, tls_proxy
 
-NAME = "review.example.org"
 TRIES = 20
 
 
@@ -80,15 +79,6 @@ def clinic(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             process.terminate()
             said = process.communicate(timeout=20)
     assert "Traceback" not in said[1], said[1]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = f"--host-resolver-rules=MAP {NAME} 127.0.0.1"
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, found])
-        yield launched
-        launched.close()
 
 
 def new_tab(browser: Browser, asked: list[str]) -> tuple[BrowserContext, Page]:

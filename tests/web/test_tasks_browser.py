@@ -13,10 +13,10 @@ from hoofbeat.review.forms import form_for
 from hoofbeat.review.review_store import ReviewStore
 from tests.review.review_studies import ANSWERS, FORMS
 from tests.web.review_site import join, signed_in_tab
-from tests.web.review_work import BadLine, Work, address, browser, by_hand, by_keys, chosen, store, too_wide
+from tests.web.review_work import BadLine, Work, address, by_hand, by_keys, chosen, store, too_wide
 from tests.web.support import DESKTOP, TABLET, needs_browser, serious_faults
 
-__all__ = ["address", "browser", "store"]
+__all__ = ["address", "store"]
 
 pytestmark = needs_browser
 

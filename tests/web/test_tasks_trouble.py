@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, Route, expect
 from hoofbeat.review.review_store import ReviewStore
 from tests.review.review_studies import ANSWERS
 from tests.web.review_site import join, signed_in_tab
-from tests.web.review_work import BadLine, Work, address, browser, by_hand, chosen, store
+from tests.web.review_work import BadLine, Work, address, by_hand, chosen, store
 from tests.web.support import needs_browser, tab
 
-__all__ = ["address", "browser", "store"]
+__all__ = ["address", "store"]
 
 pytestmark = needs_browser
 

@@ -20,16 +20,10 @@ from hoofbeat.web.app import create_app
 from hoofbeat.web.review.team_pages import AgreementOut, LabelsOut, ProgressOut
 from tests.review.labelled import rated, team_of
 from tests.web.review_site import signed_in_tab, store_site
-from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
+from tests.web.support import DESKTOP, TABLET, fits, needs_browser, serving
 
 EVIL = '<img src=x onerror="document.title=1">'
 YES = dict.fromkeys(("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis"), "yes")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as opened:
-        yield opened
 
 
 @pytest.fixture
