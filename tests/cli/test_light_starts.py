@@ -47,7 +47,7 @@ _BOUNDS = {
     "judge": 76,
     "leakage": 82,
     "corpus": 68,
-    "ask": 95,  # names, lines and silence of sources; votes of judges
+    "ask": 96,  # names, lines and silence of sources; votes of judges
     "compare": 127,
     "build": 119,
     "audit": 134,  # names of sources, votes of judges, the estimate by the ledger

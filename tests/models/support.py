@@ -12,6 +12,7 @@ from hoofbeat.models import Budget, CallResult, ChatRequest, Config, Message, Mo
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.records import Failure
 from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.store.ledger_base import CallLedger
 
 SCHEMA: dict[str, object] = {
     "type": "object",
@@ -29,7 +30,7 @@ def ledger_in(folder: Path, name: str = "ledger.db") -> Ledger:
     return Ledger(folder / name)
 
 
-def a_model(spec: str, ledger: Ledger, *, budget: Budget | None = None, start: int = 8, **settings: Any) -> Model:
+def a_model(spec: str, ledger: CallLedger, *, budget: Budget | None = None, start: int = 8, **settings: Any) -> Model:
     """The model a user would get for this spec with these settings; impatient, and with no allowance."""
     chosen = msgspec.convert({"timeout": 5.0, "attempts": 2, "reasoning": 0, **settings}, ModelSettings)
     model = load_model(spec, ledger=ledger, config=Config(models={spec: chosen}), budget=budget)

@@ -14,7 +14,8 @@ from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.assignments import plan_of
 from hoofbeat.review.review_records import DatabaseError, ItemLabel, ReviewRefusalError, SaveResult
 from hoofbeat.review.review_store import ReviewStore
-from tests.review.stores import make_study, new_postgres_url, postgres_folder
+from tests.postgres import new_postgres_url, postgres_folder
+from tests.review.stores import make_study
 
 
 def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> SaveResult:

@@ -16,7 +16,7 @@ import pytest
 
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.store.call_ledger import Ledger
-from hoofbeat.store.ledger_base import LedgerEntry
+from hoofbeat.store.ledger_base import CallLedger, LedgerEntry
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def entry(name: str, *, model: str = "m", operation: str = "chat", made: int = 1
     )
 
 
-def put(ledger: Ledger, *entries: LedgerEntry) -> list[bytes | None]:
+def put(ledger: CallLedger, *entries: LedgerEntry) -> list[bytes | None]:
     async def all_of_them() -> list[bytes | None]:
         return await asyncio.wait_for(asyncio.gather(*(ledger.put(one) for one in entries)), 30)
 

@@ -13,14 +13,15 @@ import pytest
 
 from hoofbeat.store.ledger_base import CallLedger, Claims
 from hoofbeat.store.ledger_places import open_ledger
+from tests.postgres import new_postgres_url
 from tests.store.test_call_ledger import ROOT, entry, key_of
 
 A, B, C = (key_of(name) for name in "abc")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.sqlite")
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return new_postgres_url() if request.param == "postgresql" else str(tmp_path / "ledger.sqlite")
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ _VERBS = {
     "ask": "a case in free text: similar reports, and an answer with its citations",
     "verify": "check artefact folders against their manifests",
     "weights": "get, list and check the embedded models' weights",
-    "ledger": "look into, export and prune the ledger of model calls",
+    "ledger": "look into, export, copy and prune the ledger of model calls",
 }
 _PLUGIN = "--plugin"
 _CONFIG = "--config"

@@ -1,4 +1,4 @@
-"""`hoofbeat ledger`: look into, export and prune the record of model calls."""
+"""`hoofbeat ledger`: look into, export, copy and prune the record of model calls."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ import time
 from pathlib import Path
 
 import click
+import msgspec
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, json_option, ledger_option
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import InputError, UsageError, VerificationError
 from hoofbeat.models.model_loading import load_config
 from hoofbeat.store.ledger_base import CallLedger
-from hoofbeat.store.ledger_places import is_address, ledger_place, open_ledger
+from hoofbeat.store.ledger_places import copy_ledger, ledger_place, open_ledger
+from hoofbeat.store.postgres import is_postgres
 from hoofbeat.store.tables import write_jsonl
 
 
 def _open(path: str | None) -> CallLedger:
     place = ledger_place(path, load_config().ledger)
-    if not is_address(place) and not Path(place).is_file():
+    if not is_postgres(place) and not Path(place).is_file():
         raise InputError("there is no ledger", where=str(place), fix="name it with --ledger")
     return open_ledger(place)
 
 
 @click.group("ledger")
 def command() -> None:
-    """Look into, export and prune the ledger of model calls."""
+    """Look into, export, copy and prune the ledger of model calls."""
 
 
 @command.command("stats")
@@ -65,6 +67,34 @@ def export_command(target: Path, ledger_path: str | None, model: str | None, as_
         screen.emit({"file": str(target), "counts": {"kept": count}})
     else:
         click.echo(f"{count} calls written to {target}")
+
+
+@command.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@json_option
+def copy_command(source: str, target: str, as_json: bool) -> None:
+    """Copy all calls from one ledger to another: files, or postgresql://USER@HOST/DATABASE.
+
+    Calls that TO has already are not copied again, so a copy that was stopped goes on. Every call is compared with its
+    original.
+    """
+    screen = Screen(as_json=as_json)
+    with _open(source) as origin, open_ledger(target) as copy:
+        if origin.place == copy.place:
+            raise UsageError("FROM and TO are the same ledger", where=copy.place)
+        done = copy_ledger(origin, copy, screen)
+        place = copy.place
+    if as_json:
+        screen.emit({"ledger": place, **msgspec.structs.asdict(done)})
+    else:
+        click.echo(f"{done.calls} calls compared, {done.new} of them new in {place}; sha256 {done.copied_sha256}")
+    if done.different:
+        raise VerificationError(
+            f"{done.different} calls have another reply in the target; its own replies stay",
+            where=place,
+            fix="this is no fault where both ledgers were used apart; otherwise copy into a new ledger",
+        )
 
 
 @command.command("prune")

@@ -14,7 +14,8 @@
 
 Above the tables: `plugins = ["my_stage.py"]` loads extensions, `known_models = "my-models.toml"` replaces what the
 package knows of models by their names (`data/models.toml`), and `currency = "EUR"` says what prices here are in: list
-prices in another currency are then not used.
+prices in another currency are then not used. `ledger = "postgresql://USER@HOST/DATABASE"`, or a file, is where calls
+are kept.
 
 A table may also have a spec as its name (`[models."openai:gpt-4o"]`) to give that model its price.
 
@@ -51,6 +52,7 @@ from hoofbeat.models.wire import Dialect
 from hoofbeat.store.artefact import Cost
 from hoofbeat.store.ledger_base import CallLedger
 from hoofbeat.store.ledger_places import LedgerPlace, ledger_place, open_ledger
+from hoofbeat.store.postgres import is_postgres
 from hoofbeat.window import ContextWindow
 
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
@@ -82,8 +84,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`hoofbeat.cli`).
 
-    `known_models` is a file of facts about models, relative to the file's folder as well. `on` is where work runs when
-    a command does not say (`hoofbeat.engine`).
+    `known_models`, facts about models, and a `ledger` that is a file are relative to the file's folder as well. `on` is
+    where work runs when a command does not say (`hoofbeat.engine`).
     """
 
     plugins: list[str] = field(default_factory=list)
@@ -111,9 +113,10 @@ def load_config(path: Path | None = None) -> Config:
         config = msgspec.convert(raw, Config)
     except msgspec.ValidationError as err:
         raise UsageError(f"the configuration is wrong: {err}", where=str(file), fix="correct the file") from err
-    if not config.known_models:
-        return config
-    return msgspec.structs.replace(config, known_models=str(file.resolve().parent / config.known_models))
+    folder = file.resolve().parent
+    ledger = config.ledger if is_postgres(config.ledger) or not config.ledger else str(folder / config.ledger)
+    known = str(folder / config.known_models) if config.known_models else ""
+    return msgspec.structs.replace(config, known_models=known, ledger=ledger)
 
 
 def _refuse_secrets(raw: dict[str, object], file: Path) -> None:

@@ -52,6 +52,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.review_records import DatabaseError, ReviewRefusalError, not_here
+from hoofbeat.store.postgres import error_code, known_password, server_words, ssl_setting, ssl_words
 
 _ALL = MetaData()
 _version = Table("review_schema", _ALL, Column("version", Integer, nullable=False))
@@ -233,58 +234,6 @@ def prepare(connection: Connection, where: str) -> None:
         step(connection)
     if found < len(_STEPS):
         connection.execute(update(_version).values(version=len(_STEPS)))
-
-
-MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
-"""What `sslmode` may say; without it, `prefer`: encrypted where the server can, and whoever it is."""
-
-_SYSTEM = "system"
-_OTHER_NAME = (62, 64)  # OpenSSL's numbers: another name, another address
-_TIMES = (9, 10)  # not yet, not any more
-
-
-def ssl_setting(mode: str, root: str) -> ssl.SSLContext | bool | None:
-    """What the driver is given: a context, True or False to insist on either, None to try.
-
-    `root` is a file with the certificates that are trusted, or `system`; without it those of this machine are. Where it
-    is given, `require` looks at the certificate, too.
-    """
-    if mode not in ("", *MODES):
-        raise UsageError(f"there is no sslmode {mode!r}", fix=f"use one of: {', '.join(MODES)}")
-    if mode not in ("verify-ca", "verify-full") and not (mode == "require" and root):
-        if root:
-            raise UsageError(
-                "sslrootcert is given, and sslmode lets the server go unchecked",
-                fix="add sslmode=verify-full to the address",
-            )
-        return {"require": True, "disable": False}.get(mode)
-    try:
-        context = ssl.create_default_context(cafile=None if root in ("", _SYSTEM) else str(Path(root).expanduser()))
-    except ssl.SSLError:
-        raise UsageError("this file has no certificate that can be read", where=root, fix="give a PEM file") from None
-    except OSError as err:
-        raise UsageError(
-            f"the file of sslrootcert can't be read: {err.strerror}", where=root, fix="look at the path in the address"
-        ) from None
-    context.check_hostname = mode == "verify-full"
-    return context
-
-
-def ssl_words(err: ssl.SSLError) -> tuple[str, str]:
-    """What is wrong with the encryption, and what to do."""
-    if not isinstance(err, ssl.SSLCertVerificationError):
-        return "the database server and this machine find no way to encrypt", "look at the server's log"
-    if err.verify_code in _OTHER_NAME:
-        return (
-            "the database server's certificate is for another name: this may not be the server you mean",
-            "use the name that is in its certificate, or have one made for this name",
-        )
-    if err.verify_code in _TIMES:
-        return "the database server's certificate has run out, or is not valid yet", "have a new one made"
-    return (
-        "the database server's certificate is of nobody whom this machine trusts: this may not be the server you mean",
-        "name the certificate of its authority in the address: sslmode=verify-full&sslrootcert=FILE",
-    )
 
 
 T = TypeVar("T")
@@ -507,7 +456,7 @@ def _postgresql(url: URL, **pool: Any) -> Engine:
             f"the database's address has settings that are not known: {', '.join(sorted(query))}",
             fix="only host (a folder with the server's socket), sslmode and sslrootcert can be given there",
         )
-    if not url.password and (password := os.environ.get("PGPASSWORD")):
+    if not url.password and (password := known_password(url.host or "", url.port or 5432, url.database, url.username)):
         url = url.set(password=password)
     try:
         engine = create_engine(
@@ -539,23 +488,11 @@ def _postgresql(url: URL, **pool: Any) -> Engine:
     return engine
 
 
-_POSTGRES_WORDS = {
-    "28P01": ("the database refuses the user or the password", "look at the user and the password in its address"),
-    "28000": ("the database refuses this user", "look at the user in its address and at the server's access rules"),
-    "3D000": ("there is no such database", "make it on the server first, or look at its name in the address"),
-    "42501": ("the database's user may not do this", "let the user make and change tables in this database"),
-    "53100": ("the database server's disk is full", "free some space on the server"),
-    "53300": ("the database server takes no more connections", "wait, or let it take more"),
-    "25006": ("the database is read-only", "name the server that can be written to"),
-    "57014": ("the database took too long", "try again in a moment"),
-}
-
-
 def _in_words(err: DBAPIError, kind: str, where: str) -> DatabaseError | ReviewRefusalError:
     """What went wrong, in our words: the driver's own may quote statements, values and addresses."""
-    if kind == "postgresql" and _code(err.orig) == "22021":  # a zero character, which no text here has
+    if kind == "postgresql" and error_code(err.orig) == "22021":  # a zero character, which no text here has
         return not_here("there is nothing of this name")
-    what, fix = _sqlite_words(str(err.orig)) if kind == "sqlite" else _postgresql_words(err.orig)
+    what, fix = _sqlite_words(str(err.orig)) if kind == "sqlite" else server_words(err.orig)
     return DatabaseError(what, where=where, fix=fix)
 
 
@@ -569,22 +506,3 @@ def _sqlite_words(said: str) -> tuple[str, str]:
     if "locked" in said or "busy" in said:
         return "another program holds the file of the reviews", "wait until it is done, and try again"
     return "the file of the reviews can't be used", "look at the file, or name another"
-
-
-def _postgresql_words(said: BaseException | None) -> tuple[str, str]:
-    if code := _code(said):
-        return _POSTGRES_WORDS.get(code, (f"the database refuses this (code {code})", "look at the server's log"))
-    if "SSL" in str(said):
-        return "the database server does not encrypt", "leave sslmode out of the address, or set the server up for it"
-    return "the database server is out of reach", "look at its address, and whether it is running"
-
-
-def _code(said: BaseException | None) -> str:
-    """The server's code for what went wrong; the driver hides it behind its own trouble with hanging up."""
-    seen: set[int] = set()
-    while said is not None and id(said) not in seen:
-        seen.add(id(said))
-        if said.args and isinstance(said.args[0], dict):
-            return str(said.args[0].get("C", ""))
-        said = said.__cause__ or said.__context__
-    return ""

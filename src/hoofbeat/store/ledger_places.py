@@ -11,6 +11,7 @@ import msgspec
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.store.ledger_base import CallLedger
+from hoofbeat.store.postgres import PostgresServer, is_postgres
 
 LedgerPlace = Path | str
 """A ledger's file, or the address of a PostgreSQL database."""
@@ -21,14 +22,14 @@ def ledger_place(named: LedgerPlace | None, configured: str = "") -> LedgerPlace
     return named or os.environ.get("HOOFBEAT_LEDGER") or configured or Path(".hoofbeat") / "ledger.sqlite"
 
 
-def is_address(place: LedgerPlace) -> bool:
-    """Whether a place is the address of a database; otherwise it is a file."""
-    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
-
-
 def open_ledger(place: LedgerPlace) -> CallLedger:
     """Open the ledger at a place; a file or tables that are not there are made."""
-    return Ledger(Path(place))
+    if not is_postgres(place):
+        return Ledger(Path(place))
+    from hoofbeat.store.postgres_ledger import PostgresLedger  # noqa: PLC0415 - for teams
+
+    named = str(place)  # only the environment, which nobody writes down, may have a password in it
+    return PostgresLedger(PostgresServer(named, password_allowed=named == os.environ.get("HOOFBEAT_LEDGER")))
 
 
 class LedgerCopy(msgspec.Struct, frozen=True, kw_only=True):

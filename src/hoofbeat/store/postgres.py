@@ -1,0 +1,214 @@
+"""Connections to PostgreSQL: addresses, passwords, encryption, and what went wrong in our own words.
+
+The driver is pg8000 (BSD licence, no compiled part), from the extra `hoofbeat[postgres]`. A password comes from
+`PGPASSWORD` or the password file that PostgreSQL's own tools read (`~/.pgpass`, `PGPASSFILE`). An address that a file
+or a manifest may repeat must not have one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hoofbeat.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from pg8000.native import Connection  # type: ignore[import-untyped]
+
+_CONNECT_SECONDS = 10
+_ANSWER_SECONDS = 60
+_SCHEMES = ("postgresql://", "postgres://")
+# A machine that vanished is noticed by the server after a minute: then its session ends, and its locks with it.
+_KEEPALIVE = "SET tcp_keepalives_idle=30; SET tcp_keepalives_interval=10; SET tcp_keepalives_count=3"
+
+
+def is_postgres(place: object) -> bool:
+    """Whether this is the address of a PostgreSQL database."""
+    return isinstance(place, str) and place.startswith(_SCHEMES)
+
+
+class PostgresServer:
+    """A database on a server, by its address; `where` names it without a password."""
+
+    def __init__(self, address: str, *, password_allowed: bool = False) -> None:
+        from sqlalchemy.engine import make_url  # noqa: PLC0415 - only teams need it
+        from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
+        try:
+            url = make_url(address)
+        except (ArgumentError, ValueError):
+            raise UsageError("this is not the address of a PostgreSQL database", fix=_ADDRESS) from None
+        if url.password and not password_allowed:
+            raise UsageError(
+                "the database's address has a password in it, which manifests and files would repeat",
+                where=url.render_as_string(hide_password=True),
+                fix="leave it out: set PGPASSWORD, or add a line to ~/.pgpass",
+            )
+        self.where = url.set(drivername="postgresql", password=None).render_as_string()
+        query = {name: str(value) for name, value in url.query.items()}
+        folder, port = query.pop("host", ""), int(query.pop("port", None) or url.port or 5432)
+        encrypting = ssl_setting(query.pop("sslmode", ""), query.pop("sslrootcert", ""))
+        if query:
+            raise UsageError(
+                f"the database's address has settings that are not known: {', '.join(sorted(query))}",
+                where=self.where,
+                fix="only host (a folder with the server's socket), sslmode and sslrootcert can be given there",
+            )
+        user = url.username or os.environ.get("PGUSER") or os.environ.get("USER") or "postgres"
+        self._settings: dict[str, Any] = {"user": user, "database": url.database or user, "ssl_context": encrypting}
+        if folder.startswith("/"):  # a socket does not leave the machine
+            self._settings |= {"unix_sock": f"{folder}/.s.PGSQL.{port}", "ssl_context": False}
+        else:
+            self._settings |= {"host": folder or url.host or "localhost", "port": port}
+        known = known_password(self._settings.get("host", "localhost"), port, self._settings["database"], user)
+        self._settings["password"] = url.password or known
+
+    def connect(self) -> Connection:
+        """A new connection; the server is given ten seconds to answer."""
+        try:
+            from pg8000.native import Connection  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise UsageError(
+                "PostgreSQL needs a driver that is not installed", fix="install it: pip install 'hoofbeat[postgres]'"
+            ) from None
+        try:
+            connection = Connection(**self._settings, timeout=_CONNECT_SECONDS, application_name="hoofbeat")
+            connection._usock.settimeout(_ANSWER_SECONDS)  # a long answer is not a server out of reach
+            connection.run(_KEEPALIVE)
+        except Exception as err:
+            raise self.error(err) from None
+        return connection
+
+    def error(self, err: BaseException) -> OutputError:
+        """What went wrong with the server, in our words."""
+        what, fix = ssl_words(err) if isinstance(err, ssl.SSLError) else server_words(err)
+        return OutputError(what, where=self.where, fix=fix, details={"code": error_code(err)})
+
+
+_ADDRESS = "write it as postgresql://USER@HOST/DATABASE"
+_LOST = ("08", "57P")  # connection errors; the server is stopped, starts, or dropped the connection
+
+
+def is_lost(err: BaseException) -> bool:
+    """Whether the connection is gone, so that a new one may do what this one could not."""
+    from pg8000.exceptions import InterfaceError  # type: ignore[import-untyped] # noqa: PLC0415
+
+    code = str(err.details["code"]) if isinstance(err, OutputError) else error_code(err)
+    if code:
+        return code.startswith(_LOST) or code == "53300"
+    return isinstance(err, InterfaceError | OSError | OutputError)
+
+
+def known_password(host: str, port: int, database: str | None, user: str | None) -> str | None:
+    """The password in `PGPASSWORD`, else the one that the password file has for this server, database and user."""
+    if password := os.environ.get("PGPASSWORD"):
+        return password
+    file = Path(os.environ.get("PGPASSFILE") or "~/.pgpass").expanduser()
+    try:
+        if os.name == "posix" and file.stat().st_mode & 0o077:
+            return None  # as PostgreSQL's own tools: a file that others can read is not used
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    wanted = (host or "localhost", str(port), database or "", user or "")
+    for line in lines:
+        fields = [field.replace("\\:", ":").replace("\\\\", "\\") for field in _FIELD_END.split(line)]
+        if len(fields) == 5 and all(field in ("*", value) for field, value in zip(fields, wanted, strict=False)):
+            return fields[4]
+    return None
+
+
+_FIELD_END = re.compile(r"(?<!\\):")  # a colon inside a field has a backslash before it
+
+MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+"""What `sslmode` may say; without it, `prefer`: encrypted where the server can, and whoever it is."""
+
+_SYSTEM = "system"
+_OTHER_NAME = (62, 64)  # OpenSSL's numbers: another name, another address
+_TIMES = (9, 10)  # not yet, not any more
+
+
+def ssl_setting(mode: str, root: str) -> ssl.SSLContext | bool | None:
+    """What the driver is given: a context, True or False to insist on either, None to try.
+
+    `root` is a file with the certificates that are trusted, or `system`; without it those of this machine are. Where it
+    is given, `require` looks at the certificate, too.
+    """
+    if mode not in ("", *MODES):
+        raise UsageError(f"there is no sslmode {mode!r}", fix=f"use one of: {', '.join(MODES)}")
+    if mode not in ("verify-ca", "verify-full") and not (mode == "require" and root):
+        if root:
+            raise UsageError(
+                "sslrootcert is given, and sslmode lets the server go unchecked",
+                fix="add sslmode=verify-full to the address",
+            )
+        return {"require": True, "disable": False}.get(mode)
+    try:
+        context = ssl.create_default_context(cafile=None if root in ("", _SYSTEM) else str(Path(root).expanduser()))
+    except ssl.SSLError:
+        raise UsageError("this file has no certificate that can be read", where=root, fix="give a PEM file") from None
+    except OSError as err:
+        raise UsageError(
+            f"the file of sslrootcert can't be read: {err.strerror}", where=root, fix="look at the path in the address"
+        ) from None
+    context.check_hostname = mode == "verify-full"
+    return context
+
+
+def ssl_words(err: ssl.SSLError) -> tuple[str, str]:
+    """What is wrong with the encryption, and what to do."""
+    if not isinstance(err, ssl.SSLCertVerificationError):
+        return "the database server and this machine find no way to encrypt", "look at the server's log"
+    if err.verify_code in _OTHER_NAME:
+        return (
+            "the database server's certificate is for another name: this may not be the server you mean",
+            "use the name that is in its certificate, or have one made for this name",
+        )
+    if err.verify_code in _TIMES:
+        return "the database server's certificate has run out, or is not valid yet", "have a new one made"
+    return (
+        "the database server's certificate is of nobody whom this machine trusts: this may not be the server you mean",
+        "name the certificate of its authority in the address: sslmode=verify-full&sslrootcert=FILE",
+    )
+
+
+_WORDS = {
+    "28P01": (
+        "the database refuses the user or the password",
+        "look at the user in its address, and at the password there, in PGPASSWORD or in ~/.pgpass",
+    ),
+    "28000": ("the database refuses this user", "look at the user in its address and at the server's access rules"),
+    "3D000": ("there is no such database", "make it on the server first, or look at its name in the address"),
+    "42501": ("the database's user may not do this", "let the user make and change tables in this database"),
+    "53100": ("the database server's disk is full", "free some space on the server"),
+    "53300": ("the database server takes no more connections", "wait, or let it take more"),
+    "25006": ("the database is read-only", "name the server that can be written to"),
+    "57P01": ("the database server was stopped", "start it, then try again"),
+    "57P03": ("the database server is starting or stopping", "try again in a moment"),
+    "57014": ("the database took too long", "try again in a moment"),
+}
+
+
+def server_words(said: BaseException | None) -> tuple[str, str]:
+    """What is wrong, and what to do, without a word of the driver's own: it may quote statements and values."""
+    if code := error_code(said):
+        return _WORDS.get(code, (f"the database refuses this (code {code})", "look at the server's log"))
+    if isinstance(said, AttributeError) or "password" in str(said):  # pg8000 without one, where the server asks for it
+        return _WORDS["28P01"]
+    if "SSL" in str(said):
+        return "the database server does not encrypt", "leave sslmode out of the address, or set the server up for it"
+    return "the database server is out of reach", "look at its address, and whether it is running"
+
+
+def error_code(said: BaseException | None) -> str:
+    """The server's code for what went wrong; the driver hides it behind its own trouble with hanging up."""
+    seen: set[int] = set()
+    while said is not None and id(said) not in seen:
+        seen.add(id(said))
+        if said.args and isinstance(said.args[0], dict):
+            return str(said.args[0].get("C", ""))
+        said = said.__cause__ or said.__context__
+    return ""
