@@ -135,7 +135,28 @@ def _parts(word: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def tokens(text: str) -> WordTokens:
-    """The words of a text with their places; prefixes are joined with the word they belong to."""
+    """The words of a text with their places; prefixes are joined with the word they belong to.
+
+    What comes back is shared: callers read it only. Recipes ask for the same names thousands of times, and for many
+    things in one report after another.
+    """
+    return _short_tokens(text) if len(text) <= _SHORT_TEXT else _long_tokens(text)
+
+
+_SHORT_TEXT = 300
+
+
+@lru_cache(maxsize=16_384)
+def _short_tokens(text: str) -> WordTokens:
+    return _tokens(text)
+
+
+@lru_cache(maxsize=16)
+def _long_tokens(text: str) -> WordTokens:
+    return _tokens(text)
+
+
+def _tokens(text: str) -> WordTokens:
     joined = word_lists().joined_prefixes
     found = WordTokens([], [], [])
     forms, starts, ends = found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 
 from msgspec import Struct
@@ -57,7 +57,11 @@ def language_of(document: Document) -> str:
 
 def detect_language(text: str) -> str:
     """The language of a text by its script and stop words."""
-    part = text[:READ]
+    return _detect(text[:READ])
+
+
+@lru_cache(maxsize=256)
+def _detect(part: str) -> str:
     letters = _WORD.findall(part.lower())
     size = sum(map(len, letters))
     if not size:

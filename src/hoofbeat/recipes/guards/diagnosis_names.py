@@ -13,7 +13,7 @@ hernia repair is a procedure, a complication of a repair is not (`procedures.tom
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -81,6 +81,7 @@ def _renamed() -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(rf"\b{old}\b", re.IGNORECASE), new) for old, new in pairs)
 
 
+@lru_cache(maxsize=4096)
 def _with_new_names(text: str) -> str:
     """A text with species that got another genus under their new name: Clostridioides difficile."""
     for old, new in _renamed():
@@ -306,7 +307,8 @@ def other_organism(a: str, b: str) -> bool:
     return bool(one and other) and not any(agree(first, second) for first in one for second in other)
 
 
-def _organisms(text: str) -> set[tuple[str, str]]:
+@lru_cache(maxsize=4096)
+def _organisms(text: str) -> frozenset[tuple[str, str]]:
     """The organisms that a name has, each as genus (or its letter) and species (empty where there is none)."""
     words = [word for word in re.findall(r"[^\W\d_]+", text) if word.lower() != "bacilli"]  # a shape, not the genus
     found = {(word.lower(), "") for word in words if _AGENT.search(word.lower())}
@@ -314,7 +316,7 @@ def _organisms(text: str) -> set[tuple[str, str]]:
         species = after.lower() if after.islower() and _is_species(after) else ""
         if _form(word.lower()) in _genera() or (len(word) == 1 and word.isupper() and species):
             found.add((_form(word.lower()) or word.lower(), species))
-    return found
+    return frozenset(found)
 
 
 def excludes(a: str, b: str) -> bool:
@@ -518,7 +520,8 @@ def _by_code(one: _Name, other: _Name, vocabularies: Iterable[Vocabulary]) -> st
     return ""
 
 
-def _codes(vocabulary: Vocabulary, name: _Name) -> dict[str, str]:
+@lru_cache(maxsize=4096)
+def _codes(vocabulary: Vocabulary, name: _Name) -> Mapping[str, str]:
     """The codes a name is known under, each with how; a group of numbered subtypes stands for all of them."""
     return {match.code: match.via for match in vocabulary.lookup(name.plain)} if name.plain else {}
 

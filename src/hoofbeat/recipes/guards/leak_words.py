@@ -232,6 +232,12 @@ class NormalisedText:
         self.text = text
         self.forms, self.starts, self.ends = tokens(text)
 
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(text: str) -> NormalisedText:
+        """A text that is read for one name after another: its words are looked up once."""
+        return NormalisedText(text)
+
     @cached_property
     def joined(self) -> list[tuple[str, int, int]]:
         """Words that a hyphen or an invisible sign cuts in two: the whole, its first and its last part."""
@@ -258,9 +264,22 @@ class NormalisedText:
 
     def where(self, fits: Callable[[str], bool]) -> list[tuple[int, int, str]]:
         """The places of words that fit, as first and last word, in the order of the text."""
-        found = [(place, place, form) for place, form in enumerate(self.forms) if form and fits(form)]
-        found += [(first, last, form) for form, first, last in self.joined if fits(form)]
-        return sorted(found)
+        return sorted(each for form, places in self._places.items() if fits(form) for each in places)
+
+    def where_one_of(self, forms: frozenset[str]) -> list[tuple[int, int, str]]:
+        """The places of any of these words, in the order of the text."""
+        return sorted(each for form in forms for each in self._places.get(form, ()))
+
+    @cached_property
+    def _places(self) -> dict[str, list[tuple[int, int, str]]]:
+        """The places of each word, as first and last word."""
+        found: dict[str, list[tuple[int, int, str]]] = {}
+        for place, form in enumerate(self.forms):
+            if form:
+                found.setdefault(form, []).append((place, place, form))
+        for form, first, last in self.joined:
+            found.setdefault(form, []).append((first, last, form))
+        return found
 
     def slips(self, wanted: str, min_match: float) -> list[tuple[int, int, str]]:
         """The places of words that may be another misspelt, in normal form or as they are written."""

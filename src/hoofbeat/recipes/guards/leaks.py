@@ -76,7 +76,7 @@ def find_leaks(
     if not any(map(str.isalnum, diagnosis)):
         return []
     signs = signs_of(diagnosis.strip(), tuple(filter(None, map(str.strip, synonyms))), tuple(vocabularies))
-    reading = NormalisedText(text)
+    reading = NormalisedText.of(text)
     found = [
         *_phrases(reading, signs, min_match, _known_words(vocabularies)),
         *_shorts(reading, signs, source),
@@ -218,7 +218,7 @@ def _phrases(
     for wanted in signs.wanted:
         for forms in wanted.words:
             if forms not in exact:
-                exact[forms] = reading.where(forms.__contains__)
+                exact[forms] = reading.where_one_of(forms)
         places = [exact[forms] for forms in wanted.words]
         found = False
         for chosen in reading.together(places):
@@ -290,7 +290,7 @@ def _names_it(long: str, signs: LeakPatterns) -> bool:
     """Whether a long form names the whole diagnosis, not a word of it, its cause or what lies beneath it."""
     reading = NormalisedText(long)
     for wanted in signs.whole:
-        for chosen in reading.together([reading.where(forms.__contains__) for forms in wanted.words]):
+        for chosen in reading.together([reading.where_one_of(forms) for forms in wanted.words]):
             if not wanted.bare or reading.is_name_of_disease(chosen[0][0]):
                 return True
     return phrase_key(long) in {phrase_key(wanted.name) for wanted in signs.wanted}
@@ -368,9 +368,10 @@ def _procedures(reading: NormalisedText, signs: LeakPatterns) -> Iterator[Leak]:
     def telling(form: str) -> str:
         if form.startswith("anti") and form[4:] in signs.anti:
             return form
-        ending = next((each for each in endings if form.endswith(each)), "")
-        stem = form.removesuffix(ending)
-        return form if ending and (stem in signs.stems or stem + "i" in signs.stems) else ""
+        if not form.endswith(endings):
+            return ""
+        stem = form.removesuffix(next(each for each in endings if form.endswith(each)))
+        return form if stem in signs.stems or stem + "i" in signs.stems else ""
 
     for first, last, form in reading.where(lambda form: bool(telling(form))):
         yield _leak(reading, first, last, form, "procedure")
