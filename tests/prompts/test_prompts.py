@@ -26,6 +26,9 @@ VALUES: dict[str, Any] = {
     "examples": [{"question": "A question?", "passage": "An example."}],
     "think": True,
     "labels": [{"name": "Consistent", "definition": "the same", "example": "A and A", "includes": "all"}],
+    "agreeing": [{"name": "Consistent", "definition": "the same"}],
+    "diverging": [{"name": "Divergent", "definition": "another"}],
+    "answers": ["An answer.", "Another answer."],
 }
 
 
