@@ -149,7 +149,7 @@ def test_text_and_tree_say_the_same(tree: Node) -> None:
         ("bm25[chunk=words:10/10]", "can't cut into pieces of 10 words with 10 shared", 12),
         ("bm25[pool=mean]", "there is no pooling 'mean'", 11),
         ("bm25[query=long]", "query can't be 'long'", 12),
-        ("dense[store=float8]", "store can't be 'float8'", 13),
+        ("dense[store=float8]", "vectors can't be stored as 'float8'", 13),
     ],
 )
 def test_values_are_refused_where_they_stand(line: str, what: str, column: int) -> None:

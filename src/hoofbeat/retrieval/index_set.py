@@ -31,6 +31,7 @@ from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.index.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
 from hoofbeat.retrieval.index.dense_search import DenseSearcher
 from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
+from hoofbeat.retrieval.index.postgres_vectors import LoadedVectors, open_table
 from hoofbeat.retrieval.index.query_vectors import Instructions, instructions
 from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.index.window_pieces import PieceSearcher, WindowTally, texts_to_encode
@@ -38,6 +39,7 @@ from hoofbeat.retrieval.line import Node, stages
 from hoofbeat.retrieval.stage_roles import Ranker
 from hoofbeat.store import Manifest, create, open_artefact
 from hoofbeat.store.files import cache_folder, output_errors, read_bytes, write_bytes
+from hoofbeat.store.postgres import is_postgres
 from hoofbeat.store.tables import IndexedTable, write_indexed
 
 try:
@@ -169,8 +171,12 @@ class PassageCollection:
         key = (spec, search, store, instruct, *(("truncate",) if truncate else ()))
         if key not in self._dense:
             encoder = self._load_encoder(spec)
-            vectors, owners, tally = self._kept_vectors(encoder, instructions(instruct), truncate=truncate)
-            rows = DenseSearcher.over(vectors, store=store, search=search, progress=self.progress)
+            words = instructions(instruct)
+            if is_postgres(store):
+                rows, owners, tally = self._vectors_on_server(encoder, words, store, search, truncate=truncate)
+            else:
+                vectors, owners, tally = self._kept_vectors(encoder, words, truncate=truncate)
+                rows = DenseSearcher.over(vectors, store=store, search=search, progress=self.progress)
             searcher = rows if len(owners) == len(self.passages) else PieceSearcher(rows, owners)
             self._dense[key] = PassageVectors(encoder, searcher, tally)
         return self._dense[key]
@@ -218,6 +224,23 @@ class PassageCollection:
             lambda draft: build().save(draft),
             lambda folder: Postings.load(folder, self.analyzer),
         )
+
+    def _vectors_on_server(
+        self, encoder: Encoder, words: Instructions, store: str, search: str, *, truncate: bool
+    ) -> tuple[DenseSearcher, Indices, WindowTally | None]:
+        """The search in a database, where the collection is loaded unless somebody has done so."""
+
+        def make() -> LoadedVectors:
+            vectors, owners, tally = self._kept_vectors(encoder, words, truncate=truncate)
+            return LoadedVectors(vectors, owners, json.encode(tally).decode())
+
+        content = hashlib.sha256()
+        for passage in self.passages:
+            content.update(json.encode((passage.id, indexed_text(passage))))
+        before = words.document or encoder.prompts.document
+        key = (_PARTS, encoder.identity, before, truncate, content.hexdigest())
+        rows, owners, facts = open_table(store, key, encoder.identity, make, search=search, progress=self.progress)
+        return rows, owners, json.decode(facts, type=WindowTally | None)
 
     def _kept_vectors(
         self, encoder: Encoder, words: Instructions, *, truncate: bool

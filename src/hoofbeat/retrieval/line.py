@@ -45,6 +45,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|-?\.\d+(?:[eE][+-]?\d+)?
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 _OPTION_NAME = re.compile(r"[A-Za-z_]\w*")
 _OPTION_VALUE = re.compile(r"[^,\[\]]*")
+_PASSWORD = re.compile(r"(://[^/@:\s]*:)([^/@\s]+)(?=@)")  # in the address of a database
 _DEPTH = re.compile(r"\d{1,9}")
 
 
@@ -498,7 +499,8 @@ class _Parser:
         return found
 
     def fail(self, column: int, what: str, fix: str) -> NoReturn:
-        where = f"retriever line, column {column + 1}\n    {self.text}\n    {' ' * column}^"
+        shown = _PASSWORD.sub(lambda match: match[1] + "*" * len(match[2]), self.text)
+        where = f"retriever line, column {column + 1}\n    {shown}\n    {' ' * column}^"
         raise UsageError(what, where=where, fix=fix)
 
 

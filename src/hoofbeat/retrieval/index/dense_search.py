@@ -330,6 +330,7 @@ def _within(scores: Vectors, k: int, margins: NDArray[np.float64]) -> QueryRows:
 
 _SPEC = re.compile(r"(ivf)(?::(\d{1,7})/(\d{1,7}))?|(hnsw)(?::(\d{1,7}))?")
 _SAMPLE = 200
+_EFFORT = 128
 _BATCH = 1024
 _BLOCK = 8192
 _ROUNDS = 10
@@ -348,9 +349,17 @@ def approximate(
         lists, probes = int(match[2] or 0), int(match[3] or 0)
         index = Ivf(vectors, store, lists=lists, probes=probes, seed=seed, progress=progress)
     else:
-        index = Hnsw(vectors, store, effort=int(match[5] or 128), progress=progress)
+        index = Hnsw(vectors, store, effort=approximate_settings(search)[1], progress=progress)
     index.measure(seed=seed)
     return index
+
+
+def approximate_settings(search: str) -> tuple[str, int]:
+    """Which approximate search this names, and the effort of a graph; an empty name for exact search."""
+    if search == "exact":
+        return "", 0
+    match = _written(search)
+    return match[1] or match[4], int(match[5] or _EFFORT)
 
 
 def check_search(search: str) -> None:

@@ -14,6 +14,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER, SPEC_OPTIONS, EncoderSpec
 from hoofbeat.retrieval.index.chunking import Chunking, pieces
 from hoofbeat.retrieval.index.dense_search import ApproximateSearcher, check_search
+from hoofbeat.retrieval.index.postgres_vectors import check_store
 from hoofbeat.retrieval.index.query_vectors import instructions, mean_vectors
 from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.index.window_pieces import PieceSearcher, WindowTally, is_any_cut
@@ -50,7 +51,9 @@ class DenseStage(PassageRanker):
             choices=(_AUTO, *SPEC_OPTIONS["similarity"]),
         ),
         StageOption("search", "exact", "exact, ivf or hnsw", check=check_search),
-        StageOption("store", "float32", "how vectors are kept", choices=("float32", "float16", "int8")),
+        StageOption(
+            "store", "float32", "how vectors are kept: float32, float16, int8, or postgresql://...", check=check_store
+        ),
         StageOption(
             "truncate", "no", "yes: encode only the beginning of what is longer than it reads", choices=("no", "yes")
         ),
