@@ -46,14 +46,14 @@ _BOUNDS = {
     "show": 61,
     "judge": 76,
     "leakage": 82,
-    "corpus": 68,
-    "ask": 96,  # names, lines and silence of sources; votes of judges
-    "compare": 127,
+    "corpus": 69,
+    "ask": 102,  # names, lines and silence of sources; votes of judges
+    "compare": 131,
     "build": 119,
-    "audit": 134,  # names of sources, votes of judges, the estimate by the ledger
-    "run": 167,
-    "retrieve": 106,
-    "report": 196,  # five more sections; the agreement of judges
+    "audit": 139,  # names of sources, votes of judges, the estimate by the ledger
+    "run": 169,
+    "retrieve": 112,
+    "report": 204,  # five more sections; the agreement of judges
 }
 
 
