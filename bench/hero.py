@@ -148,7 +148,7 @@ def index(documents: Sequence[Document], keep: Path) -> tuple[Collections, dict[
         passages = [passage for document in documents for passage in cut(document, Chunking.parse(how))]
         return PassageCollection(passages, encoder=lambda _: encoder, folder=keep / how.partition(":")[0])
 
-    made = collection_of("words:160/32"), collection_of("sections"), collection_of("headings")
+    made = collection_of("children:160/32"), collection_of("subsections"), collection_of("subheadings")
     for collection in made:
         collection.bm25(0.9, 0.4, partitioned=True)
     lexical = time.perf_counter()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoofbeat.corpus.parsers.prose import TextBuilder
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Section
 from hoofbeat.retrieval.index.chunking import Chunking, chunk, cut, indexed_text, pieces, whole
@@ -40,15 +41,16 @@ def test_windows_overlap_inside_sections() -> None:
     assert indexed_text(found[4]) == "Outcome\nshe recovered"
 
 
-@given(st.text(max_size=400), st.integers(1, 12), st.data())
-def test_offsets_are_exact_and_no_word_is_lost(text: str, size: int, data: st.DataObject) -> None:
+@pytest.mark.parametrize("unit", ["words", "children"])
+@given(st.text(max_size=400) | st.text("aB .\n:-|1", max_size=400), st.integers(1, 12), st.data())
+def test_offsets_are_exact_and_no_word_is_lost(unit: str, text: str, size: int, data: st.DataObject) -> None:
     overlap = data.draw(st.integers(0, size - 1))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     sections = tuple(
         Section(heading=f"h{start}", level=1, start=start, body=start, end=end) for start, end in pairwise(cuts)
     )
     document = Document(id="d", title="t", text=text, sections=sections)
-    found = chunk(document, size, overlap)
+    found = cut(document, Chunking.parse(f"{unit}:{size}/{overlap}" if overlap else f"{unit}:{size}"))
     assert len({passage.id for passage in found}) == len(found)
     for passage in found:
         assert text[passage.start : passage.end] == passage.text
@@ -89,6 +91,8 @@ def words(text: str) -> list[tuple[int, int]]:
         ("whole", "whole"),
         ("sections", "sections"),
         ("headings", "headings"),
+        ("children", "children:160/32"),
+        ("subsections", "subsections"),
     ],
 )
 def test_the_way_of_cutting_reads_and_prints(text: str, canonical: str) -> None:
@@ -139,7 +143,19 @@ def test_sections_and_headings_stand_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(
-    "way", ["words:5/2", "tokens:5/2", "sentences:5", "sections", "headings", "truncate:5", "whole"]
+    "way",
+    [
+        "words:5/2",
+        "tokens:5/2",
+        "sentences:5",
+        "sections",
+        "headings",
+        "truncate:5",
+        "whole",
+        "children:5/2",
+        "subsections",
+        "subheadings",
+    ],
 )
 def test_a_document_without_words_has_one_passage(way: str) -> None:
     for text in ("", " \n "):
@@ -180,3 +196,65 @@ def test_what_an_encoder_passes_over_is_not_lost_between_windows() -> None:
 def test_tokens_need_a_tokenizer() -> None:
     with pytest.raises(UsageError, match="tokenizer"):
         pieces("a b", Chunking.parse("tokens:1"))
+
+
+# HERO's children, with the wording of published guidelines
+
+SCREENING = (
+    "The USPSTF recommends screening for colorectal cancer starting at age 50 years and continuing until age 75 years "
+    "(A recommendation). The risks and benefits of different screening methods vary. These models are not recommended "
+    "for use in women with a possible family history of mutations in the\n\nBRCA1\n\nor\n\nBRCA2\n\ngenes. Only a "
+    "small fraction of women are at increased risk for breast cancer.\n\nPolicy level:\n\nStrong recommendation"
+)
+
+
+def children(document: Document, way: str) -> list[str]:
+    return [passage.text for passage in cut(document, Chunking.parse(way))]
+
+
+def test_children_end_where_sentences_end() -> None:
+    found = children(Document(id="d", title="t", text=SCREENING), "children:32")
+    assert [text.split()[-1] for text in found] == ["vary.", "genes.", "recommendation"]
+    assert (
+        "in the\n\nBRCA1\n\nor\n\nBRCA2\n\ngenes." in found[1]
+    )  # one sentence, though a web page broke it into five lines
+    short = children(Document(id="d", title="t", text=SCREENING), "children:16")
+    assert short[-1] == "Policy level:\n\nStrong recommendation"  # a label stays with its value
+
+
+def test_children_share_whole_sentences() -> None:
+    text = "Keep the wound dry. Change the plaster daily. Call us if you have a fever. Do not swim for six weeks."
+    assert children(Document(id="d", title="t", text=text), "children:14/4") == [
+        "Keep the wound dry. Change the plaster daily.",
+        "Change the plaster daily. Call us if you have a fever.",
+        "Do not swim for six weeks.",  # the sentence before it has more than four words
+    ]
+
+
+def test_a_sentence_longer_than_a_child_is_divided_and_items_of_lists_are_not() -> None:
+    items = "- Give prednisone 60 mg daily\n- Taper over five days\n- Protect the eye at night"
+    assert children(Document(id="d", title="t", text=items), "children:6") == items.split("\n")
+    assert children(Document(id="d", title="t", text="one two three four five"), "children:2") == [
+        "one two", "three four", "five",
+    ]  # fmt: skip
+
+
+def test_rows_of_a_long_table_keep_their_header() -> None:
+    builder = TextBuilder()
+    builder.heading("Immunosuppression", 1)
+    builder.paragraph("Doses are given in the table.")
+    drugs = ("tacrolimus", "cyclosporine", "sirolimus", "everolimus")
+    rows = [("Drug", "Start", "Target level"), *((drug, "twice a day", "5 to 10 ng/mL") for drug in drugs)]
+    builder.table(rows, label="Table 2", caption="Doses after a kidney transplant")
+    builder.paragraph("Levels are taken in the morning.")
+    document = Document(id="d", title="t", text=builder.text, sections=builder.sections(), tables=tuple(builder.tables))
+    found = cut(document, Chunking.parse("children:30"))
+    assert [(passage.heading, passage.text.split("\n")[-1]) for passage in found] == [
+        ("Immunosuppression", "tacrolimus | twice a day | 5 to 10 ng/mL"),
+        ("Immunosuppression › Table 2: Drug | Start | Target level", "everolimus | twice a day | 5 to 10 ng/mL"),
+        ("Immunosuppression", "Levels are taken in the morning."),
+    ]
+    assert "Table 2. Doses after a kidney transplant\nDrug | Start | Target level\ntacrolimus" in found[0].text
+    assert found[1].text.startswith("cyclosporine | ")
+    (whole_table,) = [each for each in cut(document, Chunking.parse("children:90")) if "sirolimus" in each.text]
+    assert "Drug | Start" in whole_table.text  # a table no longer than a child is not divided

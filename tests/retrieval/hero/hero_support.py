@@ -19,6 +19,7 @@ from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools
 from tests.retrieval.support import HashedWords
 
+CHILD = "book#children:160/32#"
 LONG = HeroSettings(route=0, fallback=False)
 """Every source is searched, and what was found is shown."""
 
@@ -59,7 +60,7 @@ def collections(
             [passage for document in documents for passage in cut(document, Chunking.parse(how))],
             encoder=lambda _: found,
         )
-        for how in ("words:160/32", "sections", "headings")
+        for how in ("children:160/32", "subsections", "subheadings")
     )
     return children, sections, headings
 
@@ -79,7 +80,7 @@ def one(found: Hero, text: str, document: str = "book") -> HeroEvidence:
 
 def signal(evidence: HeroEvidence, name: str) -> list[tuple[str, int]]:
     (found,) = [each for each in evidence.trace.signals if each.name == name]
-    return [(place.passage.partition("#")[2], place.rank) for place in found.best]
+    return [(place.passage.rpartition("#")[2], place.rank) for place in found.best]
 
 
 def only(**weights: float) -> HeroSettings:

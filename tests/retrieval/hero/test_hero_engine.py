@@ -24,6 +24,7 @@ from hoofbeat.retrieval.stage_roles import SearchQuery
 from tests.helpers import needs_weights
 from tests.retrieval.hero.hero_support import (
     BOOK,
+    CHILD,
     LONG,
     ByWord,
     ask,
@@ -107,7 +108,12 @@ def test_the_strength_of_evidence_does_not_depend_on_the_other_sources(question:
 
 
 def test_terms_are_rare_or_not_in_their_own_source() -> None:
-    other = laid_out("other", (1, "Tub", "tub"), (1, "Bath", "tub cat"), (1, "Tray", "tub"))
+    other = laid_out(
+        "other",
+        (1, "Tub", "tub in the small room"),
+        (1, "Bath", "tub cat and two more words"),
+        (1, "Tray", "tub and tray and soap"),
+    )
     coverage = QuestionCoverage((children := collections([BOOK, other])[0]).bm25(0.9, 0.4).postings, children.bounds)
     weights = coverage.weights(coverage.concepts("tub cat zebra", []), [0, 1])
 
@@ -264,7 +270,7 @@ def test_as_a_ranker_of_a_whole_corpus() -> None:
     found = hero(others[0], BOOK, *others[1:])
     (ranked,) = found.rank([ask("tub showers")], 3)
     children = collections([others[0], BOOK, *others[1:]])[0]
-    assert children.passages[int(ranked.ranking.indices[0])].id == "book#3"
+    assert children.passages[int(ranked.ranking.indices[0])].id == f"{CHILD}3"
     assert list(ranked.via) == ["dense", "bm25", "sections", "titles"]
     assert (np.diff(ranked.ranking.scores) <= 0).all()
     allowed = np.arange(children.bounds[2], children.bounds[4])
@@ -333,7 +339,7 @@ def test_explaining_shows_every_layer() -> None:
         "reranked",
         "evidence",
         "Bathing (",
-        "from book#3",
+        f"from {CHILD}3",
         "strength",
     ):
         assert words in text

@@ -16,6 +16,7 @@ from hoofbeat.retrieval.index.topk import Ranking, Rankings
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from tests.retrieval.hero.hero_support import (
     BOOK,
+    CHILD,
     LONG,
     ByWord,
     NoTools,
@@ -88,8 +89,8 @@ def test_fusion_is_the_weighted_sum_of_reciprocal_ranks() -> None:
     fused = {place.passage: place.score for place in trace.fused}
     # bathing: first by BM25 and by sections; wound: second there (its heading is indexed with it), first by titles
     assert fused == {
-        "book#3": pytest.approx(1 / 11 + 0.5 / 11),
-        "book#2": pytest.approx(1 / 12 + 0.5 / 12 + 0.25 / 11),
+        f"{CHILD}3": pytest.approx(1 / 11 + 0.5 / 11),
+        f"{CHILD}2": pytest.approx(1 / 12 + 0.5 / 12 + 0.25 / 11),
     }
 
 
@@ -185,18 +186,18 @@ def test_another_way_of_encoding_is_used_for_everything() -> None:
 
 def test_reranking_reorders_the_best_and_leaves_the_rest_below() -> None:
     plain = one(hero(BOOK), "no tub for six weeks").trace
-    assert [place.passage for place in plain.fused][:2] == ["book#3", "book#4"]
+    assert [place.passage for place in plain.fused][:2] == [f"{CHILD}3", f"{CHILD}4"]
     reranker = ByWord("swimming")
     evidence = one(with_reranker(reranker, depth=2, parents=False), "no tub for six weeks")
     assert [len(each) for each in reranker.seen] == [2]
     assert reranker.seen[0][0].startswith("Bathing\n")  # a child is read under its heading
     assert [(place.passage, place.rank, place.score) for place in evidence.trace.reranked] == [
-        ("book#4", 1, 1.0),
-        ("book#3", 2, 0.0),
+        (f"{CHILD}4", 1, 1.0),
+        (f"{CHILD}3", 2, 0.0),
     ]
     assert evidence.trace.fused == plain.fused
     shown = [shown.child for shown in evidence.trace.shown]
-    assert shown[:2] == ["book#4", "book#3"]
+    assert shown[:2] == [f"{CHILD}4", f"{CHILD}3"]
     assert shown[2:] == [place.passage for place in plain.fused][2:5]
 
 
@@ -264,7 +265,12 @@ def test_neighbours_must_fit_and_stay_in_their_document() -> None:
 
 
 def test_a_long_section_is_cut_around_the_child() -> None:
-    book = laid_out("book", (1, "Before", "short"), (1, "Long", filler("word", 2000)), (1, "After", "short"))
+    book = laid_out(
+        "book",
+        (1, "Before", "short, but not tiny, text"),
+        (1, "Long", filler("word", 2600)),
+        (1, "After", "short, but not tiny, text"),
+    )
     found = ParentSections(HeroLayout(*collections([book])), {"book": book})
     chunks = len(found.starts) - 2
     wide = found.units([8, 9, 14, 1], 5, parents=True, neighbours=1, span=5000)

@@ -324,6 +324,11 @@ def _is_caption(unit: _Unit, following: _Unit) -> bool:
     return bool(_FIGURE.match(unit.text)) or bool(following.rows and _TABLE.match(unit.text))
 
 
+def may_be_heading(block: str) -> bool:
+    """Whether a block of one line is written as a heading is: short, a capital or a number first, no full stop."""
+    return "\n" not in block and _could_be_heading(_Unit(block, is_list=is_item(block)))
+
+
 def _could_be_heading(unit: _Unit) -> bool:
     text = unit.text.strip()
     if unit.rows or len(text) > MAX_HEADING or text[-1] in ".,;!…" or _ADDRESS.search(text) or _TABLE.match(text):

@@ -3,8 +3,9 @@
 Sections that hold children divide a document's children into runs, so a passage that goes back to its parent and its
 neighbours is a run of children too, and an exact slice of its document's text.
 
-Children, sections and headings are cut from the same documents and numbered as in their collections. Sections are runs
-of children: those of section n are `lo[n]:hi[n]`. A hit among sections gives its score to their children.
+Children, sections and headings are cut from the same documents and numbered as in their collections. A section is one
+of the document, or a part of it under a sub-heading (`retrieval/index/subsections.py`). Sections are runs of children:
+those of section n are `lo[n]:hi[n]`. A hit among sections gives its score to their children.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Passage
+from hoofbeat.retrieval.index.chunking import as_hero_reads, heading_with_columns
 from hoofbeat.retrieval.index.topk import Indices, Ranking, Rankings
 from hoofbeat.retrieval.index_set import PassageCollection
 
@@ -157,16 +159,19 @@ class ParentSections:
         still_open: list[tuple[int, int]] = []
         document = None
         by_body: dict[int, tuple[int, int]] = {}
-        for number, passage in enumerate(layout.headings.passages):
+        for number, (passage, section) in enumerate(
+            zip(layout.headings.passages, layout.sections.passages, strict=True)
+        ):
             if passage.document != document:
                 self._close(still_open, 0, number)
                 document = passage.document
-                by_body = {each.body: (each.start, each.level) for each in self._documents[document].sections}
+                read = as_hero_reads(self._documents[document]).sections
+                by_body = {each.body: (each.start, each.level) for each in read}
             start, level = by_body.get(passage.start, (passage.start, 1))
             self._close(still_open, level, number)
             if number in at:
                 run = at[number]
-                self.headings[run], self.pages[run] = passage.heading, passage.page
+                self.headings[run], self.pages[run] = section.heading, section.page
                 self.heading_starts[run] = min(start, self.heading_starts[run])
             else:
                 still_open.append((number, level))
@@ -322,13 +327,14 @@ class ParentSections:
 
     def _slice(self, run: int, start: int, end: int) -> Passage:
         name = self._names[self.run_document[run]]
+        document = self._documents[name]
         return Passage(
             id=f"{name}#chars:{start}-{end}",
             document=name,
-            text=self._documents[name].text[start:end],
+            text=document.text[start:end],
             start=start,
             end=end,
-            heading=self.headings[run],
+            heading=heading_with_columns(document, self.headings[run], start),
             page=self.pages[run],
         )
 

@@ -10,7 +10,7 @@ from hoofbeat.records import Document
 from hoofbeat.retrieval.hero.hero_engine import Hero
 from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence
 from hoofbeat.retrieval.hero.hero_signals import NO_EXPANSION, HeroSettings, load_expansions
-from hoofbeat.retrieval.index.chunking import DEFAULT_CHUNKING, Chunking
+from hoofbeat.retrieval.index.chunking import CHILDREN, Chunking
 from hoofbeat.retrieval.index.topk import Ranking
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Node, Stage, StageOption
@@ -21,7 +21,7 @@ from hoofbeat.retrieval.stages.rerank import RerankStage
 
 _DEFAULT = HeroSettings()
 _ON_OFF = ("on", "off")
-_SECTIONS, _HEADINGS = Chunking("sections"), Chunking("headings")
+_SECTIONS, _HEADINGS = Chunking("subsections"), Chunking("subheadings")
 
 
 class HeroStage(EvidenceRanker):
@@ -94,8 +94,8 @@ class HeroStage(EvidenceRanker):
     def index_uses(self) -> tuple[IndexUse, ...]:
         """Words of passages, sections and headings, and vectors of passages."""
         vectors = (self.word("encoder"), "exact", "float32", "none")
-        words = [IndexUse(way, lexical=True) for way in (DEFAULT_CHUNKING, _SECTIONS, _HEADINGS)]
-        return (*words, IndexUse(DEFAULT_CHUNKING, vectors=vectors))
+        words = [IndexUse(way, lexical=True) for way in (CHILDREN, _SECTIONS, _HEADINGS)]
+        return (*words, IndexUse(CHILDREN, vectors=vectors))
 
     def limited(self, *, whole_up_to: int | None, passages: int | None, words: str = "") -> Stage:
         """The same stage with another `route` and `top`, and with these words unless the line names others."""
@@ -124,7 +124,7 @@ class HeroStage(EvidenceRanker):
             indexes.memory[key] = self._make(tools, reranked=False)
         hero = indexes.memory[key]
         assert isinstance(hero, Hero)
-        children = indexes.collection(DEFAULT_CHUNKING)
+        children = indexes.collection(CHILDREN)
         allowed = None if scope.documents is None else children.places_of(scope.documents)
         total = len(children.passages)
         ranked = []
@@ -151,7 +151,7 @@ class HeroStage(EvidenceRanker):
             settings = replace(settings, rerank="none")
         return Hero(
             _Documents(indexes),
-            indexes.collection(DEFAULT_CHUNKING),
+            indexes.collection(CHILDREN),
             indexes.collection(_SECTIONS),
             indexes.collection(_HEADINGS),
             settings,
