@@ -23,6 +23,7 @@ import os
 import re
 import tempfile
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
@@ -34,8 +35,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.corpus.filter import KEPT, Documents, FilterStep, FilterTable, FilterVerdict, Judge, PreparedFilter
+from hoofbeat.engine import current_engine
 from hoofbeat.facets import year_of
 from hoofbeat.models.encoder import Encoder, load_encoder
+from hoofbeat.models.encoders.encoder_base import encoded_blocks
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store.files import output_errors
@@ -130,6 +133,18 @@ class Signer:
             yield keys
 
 
+class SignTexts:
+    """The work of a worker that signs: the shingles and the signature of each text."""
+
+    def __init__(self, shingler: Shingler, signer: Signer) -> None:
+        self._shingler = shingler
+        self._signer = signer
+
+    def __call__(self, texts: Sequence[str]) -> list[tuple[Shingles, Signature]]:
+        """Shingles and signature of some texts."""
+        return [(shingles, self._signer(shingles)) for shingles in map(self._shingler, texts)]
+
+
 def jaccard(one: Shingles, other: Shingles) -> float:
     """The exact Jaccard index of two sets of shingles; two empty ones share nothing."""
     if not len(one) or not len(other):
@@ -154,6 +169,7 @@ WINDOW_WORDS = 150
 WINDOWS = 4
 _NO_YEAR = 9999
 _DOCUMENTS_AT_ONCE = 512
+_TEXTS_AT_ONCE = 64
 
 
 class DuplicatePair(Struct, frozen=True):
@@ -185,18 +201,17 @@ def minhash_duplicates(
 ) -> Duplicates:
     """Documents whose shingles have a Jaccard index of at least `threshold` (above 0, up to 1)."""
     signer = Signer(Banding.for_threshold(threshold), seed)
-    shingler = Shingler(width)
     names = _Names()
     packed = bytearray()
     with output_errors(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as file:
         spill = _Spill(file)
         with progress.task("Compare documents", None) as task:
-            for document in documents:
-                shingles = shingler(document.text)
-                names.add(document)
-                spill.add(shingles)
-                packed += signer(shingles).tobytes()
-                task.advance()
+            blocks = ([document.text for document in block] for block in names.noted(documents, _TEXTS_AT_ONCE))
+            for signed in current_engine().map(SignTexts(Shingler(width), signer), blocks):
+                for shingles, signature in signed:
+                    spill.add(shingles)
+                    packed += signature.tobytes()
+                task.advance(len(signed))
         if not packed:
             return Duplicates((), {})
         signatures = np.frombuffer(packed, np.uint32).reshape(-1, signer.banding.size)
@@ -221,13 +236,18 @@ def embedding_duplicates(
     """Documents whose vectors have a cosine of at least `threshold`; a vector is the mean over some windows of text."""
     names = _Names()
     blocks: list[NDArray[np.float32]] = []
+    sizes: deque[list[int]] = deque()
+
+    def windows() -> Iterator[list[str]]:
+        for block in names.noted(documents, _DOCUMENTS_AT_ONCE):
+            cut = [opening_windows(f"{document.title}\n{document.text}") for document in block]
+            sizes.append(list(map(len, cut)))
+            yield [text for texts in cut for text in texts]
+
     with progress.task("Encode documents", None) as task:
-        stream = iter(documents)
-        while block := list(islice(stream, _DOCUMENTS_AT_ONCE)):
-            blocks.append(_vectors(block, encoder))
-            for document in block:
-                names.add(document)
-            task.advance(len(block))
+        for encoded in encoded_blocks(encoder, windows()):
+            blocks.append(_mean_vectors(encoded, sizes.popleft()))
+            task.advance(len(blocks[-1]))
     if not blocks:
         return Duplicates((), {})
     order = np.array(names.in_order())
@@ -264,6 +284,14 @@ class _Names:
     def add(self, document: Document) -> None:
         self.ids.append(document.id)
         self._years.append(year_of(document) or _NO_YEAR)
+
+    def noted(self, documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
+        """The documents in blocks, each noted as it goes by."""
+        stream = iter(documents)
+        while block := list(islice(stream, size)):
+            for document in block:
+                self.add(document)
+            yield block
 
     def in_order(self) -> list[int]:
         return sorted(range(len(self.ids)), key=lambda number: (self._years[number], self.ids[number]))
@@ -360,15 +388,14 @@ class _Buckets:
         return buckets
 
 
-def _vectors(documents: Sequence[Document], encoder: Encoder) -> NDArray[np.float32]:
-    windows = [opening_windows(f"{document.title}\n{document.text}") for document in documents]
-    encoded = encoder.encode([text for texts in windows for text in texts])
+def _mean_vectors(encoded: NDArray[np.float32], sizes: Sequence[int]) -> NDArray[np.float32]:
+    """A vector for each document, from those of its windows."""
     rows = []
     place = 0
-    for texts in windows:
-        mean = encoded[place : place + len(texts)].mean(axis=0, dtype=np.float64)
+    for size in sizes:
+        mean = encoded[place : place + size].mean(axis=0, dtype=np.float64)
         rows.append(mean / (np.linalg.norm(mean) or 1.0))
-        place += len(texts)
+        place += size
     return np.array(rows, np.float32)
 
 

@@ -301,11 +301,11 @@ def per_document(name: str, line: str, judge: Judge, settings: Mapping[str, obje
     )
 
 
-def judged(document: Document, step: FilterStep, judge: Judge) -> Document | RejectedDocument:
+def judged(document: Document, step: str, judge: Judge) -> Document | RejectedDocument:
     """The document as the step leaves it (with its marks), or as rejected."""
     verdict = judge(document)
     if verdict.reason:
-        return RejectedDocument(id=document.id, step=step.line, reason=verdict.reason, details=verdict.details)
+        return RejectedDocument(id=document.id, step=step, reason=verdict.reason, details=verdict.details)
     if verdict.facets:
         return msgspec.structs.replace(document, facets={**document.facets, **verdict.facets})
     return document

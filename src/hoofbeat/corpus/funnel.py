@@ -8,16 +8,18 @@ stay and their images, `rejected.jsonl`, and `funnel.tsv` for a table and a plot
 from __future__ import annotations
 
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.corpus.corpus import DOCUMENTS, REJECTED, Corpus
-from hoofbeat.corpus.filter import Documents, FilterStep, FilterTable, PreparedFilter, RejectedDocument, judged
+from hoofbeat.corpus.filter import Documents, FilterStep, FilterTable, Judge, PreparedFilter, RejectedDocument, judged
+from hoofbeat.engine import current_engine
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
@@ -27,6 +29,7 @@ from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 FUNNEL = "funnel.tsv"
+_AT_ONCE = 64
 _HEADER = ("step", "in", "kept", "rejected", "reasons")
 
 
@@ -62,8 +65,7 @@ class Funnel:
 
     def __iter__(self) -> Iterator[Document | RejectedDocument]:
         """Every document that stays, with its marks, and every one that does not, in the order of the corpus."""
-        for document in self._documents():
-            place, outcome = self._judged(document, len(self.filters))
+        for place, outcome in self._judged(len(self.filters)):
             for step in self.steps[: place + 1]:
                 step.came += 1
             for step in self.steps[:place]:
@@ -75,19 +77,43 @@ class Funnel:
 
     def _through(self, steps: int) -> Iterator[Document]:
         """The documents that the first so many steps keep."""
-        for document in self._documents():
-            _, outcome = self._judged(document, steps)
-            if isinstance(outcome, Document):
-                yield outcome
+        return (outcome for _, outcome in self._judged(steps) if isinstance(outcome, Document))
 
-    def _judged(self, document: Document, steps: int) -> tuple[int, Document | RejectedDocument]:
-        """What the first so many steps make of a document, and how many it passed."""
-        for place in range(steps):
-            outcome = judged(document, self.filters[place], self._ready[place].judge)
+    def _judged(self, steps: int) -> Iterator[tuple[int, Document | RejectedDocument]]:
+        """What the first `steps` steps make of each document, and how many it passed."""
+        given: deque[list[Document]] = deque()
+
+        def blocks() -> Iterator[list[Document]]:
+            stream = self._documents()
+            while block := list(islice(stream, _AT_ONCE)):
+                given.append(block)
+                yield block
+
+        work = _JudgeDocuments(
+            [(step.line, ready.judge) for step, ready in zip(self.filters, self._ready, strict=False)][:steps]
+        )
+        for outcomes in current_engine().map(work, blocks()):
+            for document, (place, outcome) in zip(given.popleft(), outcomes, strict=True):
+                yield place, outcome or document
+
+
+class _JudgeDocuments:
+    """The work of a worker that judges: what steps make of documents; None for one that stays as it is."""
+
+    def __init__(self, steps: Sequence[tuple[str, Judge]]) -> None:
+        self._steps = steps
+
+    def __call__(self, documents: Sequence[Document]) -> list[tuple[int, Document | RejectedDocument | None]]:
+        return list(map(self._outcome, documents))
+
+    def _outcome(self, given: Document) -> tuple[int, Document | RejectedDocument | None]:
+        document = given
+        for place, (line, judge) in enumerate(self._steps):
+            outcome = judged(document, line, judge)
             if isinstance(outcome, RejectedDocument):
                 return place, outcome
             document = outcome
-        return steps, document
+        return len(self._steps), None if document is given else document
 
 
 def filter_corpus(

@@ -46,9 +46,10 @@ class Engine(Protocol):
         """The result of `work` for each part, in the order of the parts; only a few wait at a time.
 
         `work` depends on nothing but its part. It is a function of a module or an object that can be pickled; each
-        worker unpickles it once, so what it loads is loaded once. `threads` says that it may share this process with
-        others like it. `workers` limits those side by side on this machine. `on_beat` hears of a guarded part's signs
-        of life. `sees` are the files and folders that a worker on another machine needs.
+        worker unpickles it once, so what it loads is loaded once. Work that can't be pickled runs here. `threads` says
+        that it may share this process with others like it. `workers` limits those side by side on this machine.
+        `on_beat` hears of a guarded part's signs of life. `sees` are the files and folders that a worker on another
+        machine needs.
         """
         ...
 

@@ -8,6 +8,7 @@ part is guarded (the part may be what killed it), a few times elsewhere.
 
 from __future__ import annotations
 
+import math
 import pickle
 import queue
 import subprocess
@@ -50,18 +51,18 @@ class LocalEngine:
     ) -> Iterator[Result]:
         """The result of `work` for each part, in the order of the parts (`Engine.map`)."""
         count = workers or available_cores()
-        if threads:
+        if threads and count > 1:
             yield from _in_threads(work, parts, count)
             return
         rest = iter(parts)
         if guard is None:
-            spent = 0.0
+            enough = _WARM_UP if count > 1 and _can_leave(work) else math.inf
             for part in rest:
                 began = time.monotonic()
                 result = work(part)
-                spent += time.monotonic() - began
+                enough -= time.monotonic() - began
                 yield result
-                if spent > _WARM_UP and count > 1 and _can_leave(work):
+                if enough < 0:
                     break
             else:
                 return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import pickle
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from hoofbeat.engine.worker import Raised
 from hoofbeat.errors import ClusterError
 from hoofbeat.version import __version__
 
+_PACKAGE = "hoofbeat"
 _ADDRESS = "RAY_ADDRESS"
 _REACH = 10.0
 _PROBE = 60.0
@@ -57,9 +59,14 @@ class RayEngine:
     ) -> Iterator[Result]:
         """The result of `work` for each part, in the order of the parts (`Engine.map`)."""
         ray = self._cluster()
+        try:
+            packed = ray.cloudpickle.dumps(work)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            yield from map(work, parts)
+            return
         settings = {name: os.environ[name] for name in _SETTINGS if name in os.environ}
         envelope = Envelope(
-            ray.cloudpickle.dumps(work),
+            packed,
             {**settings, "HOOFBEAT_THREADS": "1"},
             [str(path.absolute()) for path in sees],
             guard,
@@ -168,17 +175,20 @@ def _reach(address: str) -> None:
 def _check_machines(ray: ModuleType) -> None:
     """Every machine that gets work must have this version of Hoofbeat; asked once, when the cluster is joined."""
 
-    def probe() -> str:  # sent by value: it must run where the package is missing
+    def probe(package: str) -> str:  # sent by value: it must run where the package is missing
+        import importlib  # noqa: PLC0415 - what is sent by value brings its own
+
         try:
-            from hoofbeat.version import __version__ as found  # noqa: PLC0415
+            return str(importlib.import_module(f"{package}.version").__version__)
         except ImportError:
             return ""
-        return str(found)
 
     machines = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
     place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     asked = {
-        ray.remote(probe).options(num_cpus=0, scheduling_strategy=place(node["NodeID"], soft=False)).remote(): node
+        ray.remote(probe)
+        .options(num_cpus=0, scheduling_strategy=place(node["NodeID"], soft=False))
+        .remote(_PACKAGE): node
         for node in machines
     }
     done, silent = ray.wait(list(asked), num_returns=len(asked), timeout=_PROBE) if asked else ([], [])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.errors import ModelError, UsageError
+from hoofbeat.engine import current_engine
+from hoofbeat.errors import ClusterError, ModelError, UsageError
 from hoofbeat.progress import SILENT, Progress
 
 DEFAULT_ENCODER = "minilm"
@@ -136,6 +137,8 @@ class EncoderBase(ABC):
     name: str
     prompts: Instructions = NO_INSTRUCTIONS
     assumption: str = ""
+    portable: bool = False
+    """Whether another machine can load the same encoder: it is pickled as what loads it, without its weights."""
 
     @property
     def window(self) -> int:
@@ -167,6 +170,34 @@ class EncoderBase(ABC):
 
     def _after(self, prefix: str, texts: Sequence[str], progress: Progress) -> Vectors:
         return self.encode([prefix + text for text in texts] if prefix else texts, progress)
+
+
+class EncodeTexts:
+    """The work of a worker that encodes: it loads the encoder, which must be the one that the command has."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._identity = encoder.identity
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of some texts."""
+        if self._encoder.identity != self._identity:
+            raise ClusterError(
+                f"a worker's encoder is another one: {self._encoder.identity} instead of {self._identity}",
+                fix="install the same versions of hoofbeat and onnxruntime, and the same weights, on all machines",
+            )
+        return self._encoder.encode(texts)
+
+
+def encoded_blocks(encoder: Encoder, blocks: Iterable[Sequence[str]]) -> Iterator[Vectors]:
+    """The vectors of blocks of texts, in order: by this encoder here, or by the same one on the machines of a cluster.
+
+    Here the encoder has the cores to itself. An endpoint is called from here in any case: the machine behind it does
+    the work, and the ledger stays in one place.
+    """
+    if isinstance(encoder, EncoderBase) and encoder.portable:
+        return current_engine().map(EncodeTexts(encoder), blocks, threads=True, workers=1)
+    return map(encoder.encode, blocks)
 
 
 def unit_vector(vector: NDArray[np.float64], name: str) -> Vectors:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -56,7 +57,13 @@ class TokenizerFile:
 class TokenisedEncoder(EncoderBase):
     """What encoders with a tokenizer of their own share."""
 
+    portable = True
     _tokens: TokenizerFile
+    _load: Callable[[], Any]
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        """Pickled as what loads it: weights are found anew on each machine."""
+        return self._load, ()
 
     @property
     def window(self) -> int:
@@ -94,6 +101,18 @@ class OnnxEncoder(TokenisedEncoder):
 
         self.name = name
         self.threads = threads or default_threads()
+        self._load = partial(
+            OnnxEncoder,
+            name=name,
+            model=model,
+            tokenizer=tokenizer,
+            digest=digest,
+            max_tokens=max_tokens,
+            pooling=pooling,
+            similarity=similarity,
+            lower=lower,
+            spaced=spaced,
+        )
         self._tokens = TokenizerFile(tokenizer, max_tokens)
         self._pooling = pooling
         self._similarity = similarity
@@ -202,6 +221,7 @@ class MiniLM(OnnxEncoder):
             max_tokens=256,
             threads=threads,
         )
+        self._load = MiniLM
 
 
 def _load_session(model: str | bytes, path: Path) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,9 @@ class StaticEncoder(TokenisedEncoder):
         unknown = getattr(self._tokens.cut.model, "unk_token", None)
         self._unknown = self._tokens.cut.token_to_id(unknown) if unknown else None
         self._check(model)
+        self._load = partial(
+            StaticEncoder, name=name, model=model, tokenizer=tokenizer, digest=digest, max_tokens=max_tokens
+        )
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order: float32, of unit length; zero for a text without known tokens."""
@@ -99,6 +103,7 @@ class Potion(StaticEncoder):
             tokenizer=files["tokenizer.json"],
             digest=pinned["model.safetensors"],
         )
+        self._load = Potion
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:

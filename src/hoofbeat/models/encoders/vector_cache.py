@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.errors import OutputError
-from hoofbeat.models.encoders.encoder_base import Encoder, EncoderBase, Instructions, Vectors
+from hoofbeat.models.encoders.encoder_base import (
+    Encoder,
+    EncoderBase,
+    Instructions,
+    Vectors,
+    encoded_blocks,
+)
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.files import cache_folder, write_bytes
 
@@ -192,10 +198,11 @@ class CachedEncoder(EncoderBase):
         self, cache: VectorCache, texts: Sequence[str], missing: NDArray[np.int64], rows: Vectors, progress: Progress
     ) -> None:
         with progress.task("encoding", len(missing)) as task:
-            for start in range(0, len(missing), _BLOCK):
+            starts = range(0, len(missing), _BLOCK)
+            blocks = ([texts[number] for number in missing[start : start + _BLOCK]] for start in starts)
+            for start, vectors in zip(starts, encoded_blocks(self.inner, blocks), strict=True):
                 numbers = missing[start : start + _BLOCK]
                 block = [texts[number] for number in numbers]
-                vectors = self.inner.encode(block)
                 rows[numbers] = vectors
                 if not self.trouble:
                     self._add(cache, block, vectors)

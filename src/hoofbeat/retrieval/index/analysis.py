@@ -340,6 +340,16 @@ class Numberer:
         with self._lock:
             return list(self._terms)
 
+    def names_of(self, numbers: NDArray[np.int32]) -> list[str]:
+        """The terms that have these numbers."""
+        names = self.names
+        return [str(names[number]) for number in numbers.tolist()]
+
+    def numbers_of(self, names: list[str]) -> NDArray[np.int32]:
+        """The numbers of terms; those that are new get one."""
+        with self._lock:
+            return np.fromiter(map(self._terms.__getitem__, names), np.int32, len(names))
+
     def in_order(self) -> tuple[list[str], NDArray[np.int64]]:
         """The terms in the order of their characters, and their numbers. All is forgotten then."""
         self._memory = _Memory()

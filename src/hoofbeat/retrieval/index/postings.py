@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import deque
-from collections.abc import Iterable, Iterator, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sized
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
@@ -23,7 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.engine import available_cores
+from hoofbeat.engine import available_cores, current_engine
 from hoofbeat.errors import ArtefactError, OutputError
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer, Numberer, TermVocabulary
@@ -74,6 +72,33 @@ def invert(numberer: Numberer, texts: list[str]) -> InvertedBlock:
     )
 
 
+class _Inverter:
+    """The work of a worker that inverts blocks of texts. Threads share its numbers.
+
+    A process elsewhere has its own numbers, so its blocks come with the names of their terms.
+    """
+
+    def __init__(self, numberer: Numberer, *, elsewhere: bool = False) -> None:
+        self.numberer = numberer
+        self._elsewhere = elsewhere
+
+    def __reduce__(self) -> tuple[Callable[..., _Inverter], tuple[Analyzer]]:
+        return _inverter_elsewhere, (self.numberer.analyzer,)
+
+    def __call__(self, texts: list[str]) -> tuple[InvertedBlock, list[str]]:
+        block = invert(self.numberer, texts)
+        return block, self.numberer.names_of(block.terms) if self._elsewhere else []
+
+    def numbered(self, found: tuple[InvertedBlock, list[str]]) -> InvertedBlock:
+        """The block with this command's numbers of its terms."""
+        block, names = found
+        return block._replace(terms=self.numberer.numbers_of(names)) if names else block
+
+
+def _inverter_elsewhere(analyzer: Analyzer) -> _Inverter:
+    return _Inverter(Numberer(analyzer), elsewhere=True)
+
+
 class PostingsLayout(NamedTuple):
     """The whole index: names in order, where each term's row begins, the rows' texts and counts, the texts' lengths."""
 
@@ -86,14 +111,16 @@ class PostingsLayout(NamedTuple):
 
 def invert_all(texts: Iterable[str], analyzer: Analyzer, task: Task, threads: int | None = None) -> PostingsLayout:
     """Analyse and invert all texts on so many threads; None means as many as there are cores, up to four."""
-    numberer = Numberer(analyzer)
+    inverter = _Inverter(Numberer(analyzer))
     totals = np.zeros(0, np.int64)
     lengths: list[NDArray[np.int64]] = []
     widest: np.dtype[np.unsignedinteger] = np.dtype(np.uint8)
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
-        for block in _inverted(texts, numberer, threads):
-            if len(block.terms) and block.terms[-1] >= len(totals):
-                totals = np.concatenate([totals, np.zeros(block.terms[-1] + 1, np.int64)])
+        threads = min(available_cores(), _MOST_THREADS) if threads is None else max(1, threads)
+        for found in current_engine().map(inverter, _blocks(texts), threads=True, workers=threads):
+            block = inverter.numbered(found)
+            if len(block.terms) and block.terms.max() >= len(totals):
+                totals = np.concatenate([totals, np.zeros(block.terms.max() + 1, np.int64)])
             totals[block.terms] += block.frequencies
             for part in (block.terms, block.frequencies, block.texts, block.counts):
                 np.save(spool, part)
@@ -101,7 +128,7 @@ def invert_all(texts: Iterable[str], analyzer: Analyzer, task: Task, threads: in
             lengths.append(block.lengths)
             task.advance(len(block.lengths))
         spool.seek(0)
-        names, arrival = numberer.in_order()
+        names, arrival = inverter.numberer.in_order()
         starts = np.concatenate([[0], np.cumsum(totals[arrival])])
         cursor = np.zeros(len(names) + 1, np.int64)
         cursor[arrival] = starts[:-1]
@@ -137,22 +164,6 @@ def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
             block, characters = [], 0
     if block:
         yield block
-
-
-def _inverted(texts: Iterable[str], numberer: Numberer, threads: int | None) -> Iterator[InvertedBlock]:
-    """The inverted blocks in order; only a few wait at a time."""
-    threads = min(available_cores(), _MOST_THREADS) if threads is None else threads
-    waiting: deque[Future[InvertedBlock]] = deque()
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        try:
-            for block in _blocks(texts):
-                waiting.append(pool.submit(invert, numberer, block))
-                if len(waiting) > threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 _FORMAT = 1
