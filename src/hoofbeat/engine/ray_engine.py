@@ -68,6 +68,7 @@ class RayEngine:
         envelope = Envelope(
             packed,
             {**settings, "HOOFBEAT_THREADS": "1"},
+            str(Path.cwd()),
             [str(path.absolute()) for path in sees],
             guard,
         )

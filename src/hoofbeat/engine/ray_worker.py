@@ -6,6 +6,7 @@ import os
 import pickle
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,11 @@ _KEPT = 4
 
 
 class Envelope(NamedTuple):
-    """Work on its way to a cluster, with what it needs there: settings, files, and the guard of its parts."""
+    """Work on its way to a cluster, with what it needs there: settings, its folder, files, and a guard."""
 
     work: bytes
     environment: Mapping[str, str]
+    folder: str
     sees: Sequence[str]
     guard: Guard | None
 
@@ -51,6 +53,8 @@ def run_parts(key: str, boxed: list[Any], parts: list[Any]) -> list[Any] | Raise
 
 def _unpacked(envelope: Envelope) -> _Batch:
     os.environ.update(envelope.environment)
+    with suppress(OSError):  # paths may be relative to the command's folder; what is missing here, `sees` names
+        os.chdir(envelope.folder)
     for path in envelope.sees:
         if not Path(path).exists():
             raise ClusterError(

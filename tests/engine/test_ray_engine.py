@@ -1,0 +1,164 @@
+"""A real Ray cluster of two nodes: the same bytes as on this machine, whatever happens to workers, nodes and driver."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.corpus.filter import parse_filters
+from hoofbeat.corpus.funnel import filter_corpus
+from hoofbeat.engine import ray_engine, running_on
+from hoofbeat.engine.ray_engine import RayEngine
+from hoofbeat.errors import ClusterError, InputError
+from hoofbeat.models.encoders import vector_cache
+from hoofbeat.retrieval.corpus_index import index_corpus
+from hoofbeat.retrieval.index import postings
+from tests.corpus.test_corpus_import import folder_bytes
+from tests.engine.works import KillsOnce, refuse, slow_square, square
+from tests.helpers import needs_weights
+
+ray = pytest.importorskip("ray")
+STORE = 100 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes with one core each; workers find this project's modules by PYTHONPATH."""
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 - skipped above where it is missing
+
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    node = {"num_cpus": 1, "object_store_memory": STORE}
+    made = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    made.add_node(**node)
+    made.wait_for_nodes()
+    ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+    yield made
+    ray.shutdown()
+    made.shutdown()
+    if before is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = before
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("source")
+    (folder / "figures").mkdir()
+    (folder / "figures" / "a.png").write_bytes(b"\x89PNG")
+    for number in range(60):
+        words = " ".join(f"finding{number * 7 + place} of patient" for place in range(30))
+        (folder / f"d{number:02d}.md").write_text(f"# Case {number}\n\n{words}.\n\n![Fig. 1: C](figures/a.png)\n")
+    copied = (folder / "d07.md").read_text().replace("finding55", "sign55")
+    (folder / "near.md").write_text(copied)
+    (folder / "broken.xml").write_text("<article>")
+    return folder
+
+
+def on_both(make: Callable[[Path], object], tmp_path: Path) -> None:
+    """What is made on this machine and on the cluster must be the same files; engines leave nothing behind."""
+    made = []
+    for where in ("local", "ray"):
+        with running_on(where):
+            make(tmp_path / where)
+        made.append(folder_bytes(tmp_path / where))
+    assert made[0]
+    assert made[0] == made[1]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_import_and_filters_give_the_same_bytes(source: Path, tmp_path: Path) -> None:
+    on_both(lambda folder: import_corpus([source], folder), tmp_path / "import")
+    corpus = Corpus.open(tmp_path / "import" / "ray")
+    steps = parse_filters("not retracted; unique(minhash, 0.15); language=en")
+    on_both(lambda folder: filter_corpus(corpus, steps, folder), tmp_path / "filter")
+    assert "near-duplicate" in (tmp_path / "filter" / "ray" / "rejected.jsonl").read_text()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_indexes_and_vectors_give_the_same_bytes(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_weights("minilm")
+    monkeypatch.setattr(vector_cache, "_BLOCK", 4)
+    monkeypatch.setattr(postings, "_BLOCK", 4)
+    corpus = Corpus(import_corpus(sorted(source.glob("d0*.md")), tmp_path / "corpus"))
+
+    def build(folder: Path) -> None:
+        monkeypatch.setenv("HOOFBEAT_CACHE", str(folder))
+        passages = index_corpus(corpus).collection()
+        found = passages.bm25(0.9, 0.4).search(["finding70 of a patient"], 5)
+        passages.dense("minilm")
+        np.save(folder / "ranking.npy", found[0].indices)
+
+    on_both(build, tmp_path / "cache")
+    assert list((tmp_path / "cache" / "ray").rglob("vectors.npy"))
+    steps = parse_filters("unique(embedding, 0.95)")
+    on_both(lambda folder: filter_corpus(corpus, steps, folder), tmp_path / "filter")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_order_errors_and_files_that_a_worker_cant_see(tmp_path: Path) -> None:
+    engine = RayEngine()
+    assert list(engine.map(square, range(50))) == [number * number for number in range(50)]
+    with pytest.raises(InputError, match="three is no good") as caught:
+        list(engine.map(refuse, range(9)))
+    assert str(caught.value.where).startswith("part 3 (on ")
+    with pytest.raises(ClusterError, match="a worker can't see a file or folder") as unseen:
+        list(engine.map(square, range(9), sees=[tmp_path / "elsewhere"]))
+    assert str(tmp_path / "elsewhere") in str(unseen.value.where)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_machines_without_the_package_or_with_another_version_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_engine, "__version__", "99.0")
+    with pytest.raises(ClusterError, match=r"a machine of the cluster has Hoofbeat .*, this command is 99\.0"):
+        list(RayEngine().map(square, [1]))
+    monkeypatch.setattr(ray_engine, "_PACKAGE", "hoofbeat_that_is_missing")
+    with pytest.raises(ClusterError, match="a machine of the cluster has no Hoofbeat") as caught:
+        list(RayEngine().map(square, [1]))
+    assert "hoofbeat[ray]==99.0" in str(caught.value.fix)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_worker_that_is_killed_costs_nothing(tmp_path: Path) -> None:
+    work = KillsOnce(tmp_path / "mark", 5)
+    assert list(RayEngine().map(work, range(12))) == [number * number for number in range(12)]
+    assert (tmp_path / "mark").exists()
+
+
+def test_a_node_that_leaves_in_the_middle_costs_nothing(cluster: Any) -> None:
+    extra = cluster.add_node(num_cpus=1, object_store_memory=STORE)
+    cluster.wait_for_nodes()
+    results = RayEngine().map(slow_square, range(24))
+    first = [next(results) for _ in range(6)]
+    cluster.remove_node(extra, allow_graceful=False)
+    assert [*first, *results] == [number * number for number in range(24)]
+
+
+def test_a_command_killed_with_9_is_run_again_to_the_same_bytes(cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(200):
+        (tmp_path / "in" / f"{number}.md").write_text(f"# Case {number}\n\n" + f"Text {number}. " * 2_000)
+    words = [sys.executable, "-c", "from hoofbeat.cli import main; main()", "corpus", "import", "in", "-o", "c"]
+    environment = {**os.environ, "RAY_ADDRESS": cluster.address}
+    killed = subprocess.Popen([*words, "--on", "ray"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+    while killed.poll() is None and not any(each.stat().st_size for each in tmp_path.glob(".c.*.draft/.documents*")):
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    _, told = killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL, told.decode()
+    assert not (tmp_path / "c").exists()
+    subprocess.run([*words, "--on", "ray"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    again = folder_bytes(tmp_path / "c")
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    assert folder_bytes(tmp_path / "c") == again
