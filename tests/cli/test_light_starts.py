@@ -44,8 +44,8 @@ _BOUNDS = {
     "review": 41,  # decisions on the cases of audits
     "predictions": 38,
     "show": 61,
-    "judge": 76,
-    "leakage": 82,
+    "judge": 79,  # where work runs
+    "leakage": 85,  # where work runs
     "corpus": 69,
     "ask": 102,  # names, lines and silence of sources; votes of judges
     "compare": 131,

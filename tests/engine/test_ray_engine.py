@@ -17,6 +17,7 @@ import pytest
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.filter import parse_filters
 from hoofbeat.corpus.funnel import filter_corpus
+from hoofbeat.corpus.specialties import label_corpus
 from hoofbeat.engine import ray_engine, running_on
 from hoofbeat.engine.ray_engine import RayEngine
 from hoofbeat.errors import ClusterError, InputError
@@ -34,12 +35,12 @@ STORE = 100 * 1024 * 1024
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Two nodes with one core each; workers find this project's modules by PYTHONPATH."""
-    from ray.cluster_utils import Cluster  # noqa: PLC0415 - skipped above where it is missing
+    from ray import cluster_utils  # noqa: PLC0415 - skipped above where it is missing
 
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     node = {"num_cpus": 1, "object_store_memory": STORE}
-    made = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    made: Any = cluster_utils.Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     made.add_node(**node)
     made.wait_for_nodes()
     ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
@@ -83,6 +84,7 @@ def test_import_and_filters_give_the_same_bytes(source: Path, tmp_path: Path) ->
     corpus = Corpus.open(tmp_path / "import" / "ray")
     steps = parse_filters("not retracted; unique(minhash, 0.15); language=en")
     on_both(lambda folder: filter_corpus(corpus, steps, folder), tmp_path / "filter")
+    on_both(lambda folder: label_corpus(corpus, folder), tmp_path / "label")
     assert "near-duplicate" in (tmp_path / "filter" / "ray" / "rejected.jsonl").read_text()
 
 

@@ -36,7 +36,7 @@ from hoofbeat.corpus.reader import (
     read_entries,
 )
 from hoofbeat.corpus.readers.mapped import parse_mapping
-from hoofbeat.engine import Guard, available_cores, beat, current_engine
+from hoofbeat.engine import PartGuard, available_cores, beat, current_engine
 from hoofbeat.engine.engine import PATIENCE
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task
@@ -241,7 +241,7 @@ def import_corpus(
                 read_job,
                 jobs,
                 workers=count,
-                guard=Guard(_unread, patience),
+                guard=PartGuard(_unread, patience),
                 on_beat=on_beat,
                 sees=[*paths, draft.path / _WORK],
             )

@@ -12,8 +12,9 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,7 @@ from msgspec import Struct, field
 from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.terms import Term, phrase_key, term_form, tokens
 from hoofbeat.corpus.vocabulary import Vocabulary
+from hoofbeat.engine import current_engine
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.models import ChatRequest, Model
@@ -32,6 +34,7 @@ from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefa
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 UNKNOWN = "unknown"
+_AT_ONCE = 64
 SCHEMES = {
     "ogcare": "specialties-ogcare.toml",
     "cupcase": "specialties-cupcase.toml",
@@ -490,10 +493,19 @@ def label_corpus(
 
 def _rows_by_rule(corpus: Corpus, scheme: Scheme, progress: Progress) -> list[tuple[str, str, str, str]]:
     rows = []
+    stream = corpus.documents()
     with progress.task("labelling", len(corpus)) as task:
-        for document in corpus.documents():
-            label = label_evidence(gather(document), scheme)
-            reasons = "; ".join(sorted({reason.text for reason in label.reasons})[:6])
-            rows.append((document.id, label.name, f"{label.confidence:.3f}", reasons))
-            task.advance()
+        blocks = iter(lambda: list(islice(stream, _AT_ONCE)), [])
+        for labelled in current_engine().map(partial(_label_rows, scheme), blocks):
+            rows += labelled
+            task.advance(len(labelled))
+    return rows
+
+
+def _label_rows(scheme: Scheme, documents: Sequence[Document]) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for document in documents:
+        label = label_evidence(gather(document), scheme)
+        reasons = "; ".join(sorted({reason.text for reason in label.reasons})[:6])
+        rows.append((document.id, label.name, f"{label.confidence:.3f}", reasons))
     return rows

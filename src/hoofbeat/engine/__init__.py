@@ -7,8 +7,22 @@ a cluster. Placement, retries and spilling on a cluster are Ray's.
 
 from __future__ import annotations
 
-from hoofbeat.engine.choice import current_engine, running_on
-from hoofbeat.engine.engine import Engine, Guard, available_cores
-from hoofbeat.engine.worker import beat
+from typing import TYPE_CHECKING
 
-__all__ = ["Engine", "Guard", "available_cores", "beat", "current_engine", "running_on"]
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.engine.choice import current_engine, running_on
+    from hoofbeat.engine.engine import Engine, PartGuard, available_cores
+    from hoofbeat.engine.worker import beat
+
+__all__ = ["Engine", "PartGuard", "available_cores", "beat", "current_engine", "running_on"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "choice": "current_engine running_on",
+        "engine": "Engine PartGuard available_cores",
+        "worker": "beat",
+    },
+)

@@ -9,18 +9,19 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from hoofbeat.engine.engine import Engine
-from hoofbeat.engine.local_engine import LocalEngine
 from hoofbeat.errors import UsageError
 
-_LOCAL = LocalEngine()
-_engine: contextvars.ContextVar[Engine] = contextvars.ContextVar("hoofbeat_engine", default=_LOCAL)
+if TYPE_CHECKING:
+    from hoofbeat.engine.engine import Engine
+
+_engine: contextvars.ContextVar[Engine | None] = contextvars.ContextVar("hoofbeat_engine", default=None)
 
 
 def current_engine() -> Engine:
     """The engine that work runs on now: this machine, unless `running_on` says otherwise."""
-    return _engine.get()
+    return _engine.get() or _engine_for("local")
 
 
 @contextmanager
@@ -41,7 +42,9 @@ def running_on(where: str) -> Iterator[Engine]:
 
 def _engine_for(where: str) -> Engine:
     if where == "local":
-        return _LOCAL
+        from hoofbeat.engine.local_engine import LocalEngine  # noqa: PLC0415 - only for work
+
+        return LocalEngine()
     if where == "ray" or where.startswith("ray://"):
         from hoofbeat.engine.ray_engine import RayEngine  # noqa: PLC0415 - only for work on a cluster
 

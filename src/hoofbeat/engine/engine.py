@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 PATIENCE = 120.0
 
 
-class Guard(NamedTuple):
+class PartGuard(NamedTuple):
     """For work on parts that nobody can vouch for, such as files to parse: a part that breaks a process costs itself.
 
     `instead(part, reason)` is the result of a part whose process died twice, or gave no sign of life (`beat`) for
@@ -39,7 +39,7 @@ class Engine(Protocol):
         *,
         threads: bool = False,
         workers: int | None = None,
-        guard: Guard | None = None,
+        guard: PartGuard | None = None,
         on_beat: Callable[[int], None] | None = None,
         sees: Sequence[Path] = (),
     ) -> Iterator[Result]:

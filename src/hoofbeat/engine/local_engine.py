@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from hoofbeat.engine.engine import Guard, Part, Result, available_cores
+from hoofbeat.engine.engine import Part, PartGuard, Result, available_cores
 from hoofbeat.engine.worker import Beat, Done, Raised, receive, send_bytes
 from hoofbeat.errors import ClusterError
 
@@ -45,7 +45,7 @@ class LocalEngine:
         *,
         threads: bool = False,
         workers: int | None = None,
-        guard: Guard | None = None,
+        guard: PartGuard | None = None,
         on_beat: Callable[[int], None] | None = None,
         sees: Sequence[Path] = (),  # noqa: ARG002 - all is here
     ) -> Iterator[Result]:
@@ -154,7 +154,7 @@ class _Worker:
 class ProcessPool:
     """At most `workers` processes for one piece of work; use as a context manager, which ends them in any case."""
 
-    def __init__(self, work: Callable[[Any], Any], workers: int, guard: Guard | None) -> None:
+    def __init__(self, work: Callable[[Any], Any], workers: int, guard: PartGuard | None) -> None:
         self._work = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
         self._most = max(1, workers)
         self._guard = guard

