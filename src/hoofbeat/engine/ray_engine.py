@@ -176,7 +176,7 @@ def _reach(address: str) -> None:
 
 
 def _check_machines(ray: ModuleType) -> None:
-    """Every machine that gets work must have this version of Hoofbeat and its vocabularies; asked once, when the cluster is joined."""
+    """Every machine that gets work must have this version of Hoofbeat, and its vocabularies. It is asked once."""
 
     def probe(
         package: str, extras: Sequence[str]
