@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page, Route, expect
 
 from hoofbeat.review.forms import FormField, asked_fields, form_for
 from hoofbeat.review.review_records import Assignment, Person, ReviewItem, Study
@@ -18,7 +18,7 @@ from tests.review.review_studies import assigned, study_of
 from tests.web.review_site import store_site
 from tests.web.support import serving
 
-__all__ = ["BadLine", "Work", "address", "by_hand", "by_keys", "chosen", "store", "too_wide"]
+__all__ = ["BadLine", "Work", "address", "by_hand", "by_keys", "chosen", "store", "too_wide", "undo_all"]
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,14 @@ def by_keys(page: Page, fields: tuple[FormField, ...], answers: dict[str, Any]) 
         else:
             choices = [choice.value for choice in field.choices]
             page.keyboard.press(str(choices.index(answers[field.name]) + 1))
+
+
+def undo_all(page: Page, work: Work, *, by_key: bool = False) -> None:
+    """Undo every draft of the first item. There may be several: on a busy machine one is saved amid the filling in."""
+    for _ in work.saves():
+        with page.expect_response("**/undo"):
+            page.keyboard.press("u") if by_key else page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".question input:checked")).to_have_count(0)
 
 
 def chosen(page: Page) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from hoofbeat.ask.ask_flow import run_ask
 from hoofbeat.ask.ask_jobs import AskCancelledError, AskJob, AskQueue, ServerBusyError, cancellable_model
@@ -54,6 +54,14 @@ def address(site: Site) -> Iterator[str]:
         yield url
 
 
+def ask(page: Page) -> None:
+    """Send the form and wait for all of the answer: until then the page loads itself again."""
+    page.get_by_role("button", name="Search and answer").click()
+    page.wait_for_url("**/ask/*")
+    last = page.locator("main:not(:has([data-ask]))").get_by_text("Change the case and ask again")
+    expect(last).to_be_visible(timeout=60_000)
+
+
 @needs_browser
 @pytest.mark.parametrize("size", [DESKTOP, TABLET])
 def test_a_case_is_answered_with_its_reports(browser: Browser, address: str, size: tuple[int, int]) -> None:
@@ -62,8 +70,8 @@ def test_a_case_is_answered_with_its_reports(browser: Browser, address: str, siz
         expect(page.get_by_role("note").last).to_contain_text("not for clinical use")
         page.get_by_label("The case").fill(CASE)
         page.get_by_label("handbooks").uncheck()
-        page.get_by_role("button", name="Search and answer").click()
-        expect(page.get_by_role("heading", name="Answer")).to_be_visible(timeout=60_000)
+        ask(page)
+        expect(page.get_by_role("heading", name="Answer")).to_be_visible()
         assert "purpura" not in page.url, "the case is no part of the address"
         reply = page.locator(".reply")
         expect(reply).to_contain_text("Give caplacizumab [1], as <b>nobody</b> says [99]")
@@ -88,8 +96,7 @@ def test_sources_are_compared_in_a_matrix(browser: Browser, address: str, size: 
         page.goto(f"{address}/ask")
         page.get_by_label("The case").fill(FEVER)
         page.get_by_label("cases").uncheck()
-        page.get_by_role("button", name="Search and answer").click()
-        page.locator("[data-ask]").wait_for(state="detached", timeout=60_000)
+        ask(page)
         expect(page.get_by_text("2 of 6 sources answer")).to_be_visible()
         cell = page.locator("table").get_by_role("link", name="Divergent")
         expect(cell).to_have_count(2)
@@ -105,8 +112,8 @@ def test_hostile_text_stays_text_and_the_form_keeps_it(browser: Browser, address
         page.goto(f"{address}/ask")
         page.get_by_label("The case").fill(HOSTILE)
         page.get_by_label("Answer by").select_option("")
-        page.get_by_role("button", name="Search and answer").click()
-        expect(page.get_by_text("No model was chosen")).to_be_visible(timeout=60_000)
+        ask(page)
+        expect(page.get_by_text("No model was chosen")).to_be_visible()
         expect(page.locator(".case")).to_contain_text(HOSTILE.partition(" plasma")[0])
         assert page.locator("main img").count() == 0
         page.get_by_text("Change the case and ask again").click()

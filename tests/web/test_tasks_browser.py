@@ -13,7 +13,7 @@ from hoofbeat.review.forms import form_for
 from hoofbeat.review.review_store import ReviewStore
 from tests.review.review_studies import ANSWERS, FORMS
 from tests.web.review_site import join, signed_in_tab
-from tests.web.review_work import BadLine, Work, address, by_hand, by_keys, chosen, store, too_wide
+from tests.web.review_work import BadLine, Work, address, by_hand, by_keys, chosen, store, too_wide, undo_all
 from tests.web.support import DESKTOP, TABLET, needs_browser, serious_faults
 
 __all__ = ["address", "store"]
@@ -55,8 +55,7 @@ def test_walk(walker: tuple[str, Page, dict[str, Work]], store: ReviewStore, add
     page.reload()
     expect(page.locator("#saved")).to_contain_text("Draft saved")
     assert chosen(page) == answers
-    page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".question input:checked")).to_have_count(0)
+    undo_all(page, work)
     assert "done" not in work.saves()
     by_hand(page, work.fields(), answers, touch)
     save = page.get_by_role("button", name="Save and next")
@@ -122,8 +121,7 @@ def test_keys_move_about_and_can_be_turned_off(
         page.keyboard.press("ArrowLeft")
         page.wait_for_url(work.link("**", 0))
         expect(page.locator("#saved")).to_contain_text("Draft saved")
-        page.keyboard.press("u")
-        expect(page.locator(".question input:checked")).to_have_count(0)
+        undo_all(page, work, by_key=True)
         page.keyboard.press("s")
         expect(page.locator("#skip")).to_be_visible()
         page.keyboard.press("Escape")
