@@ -542,6 +542,7 @@ def audit_sources(
     model: str = ...,
     judge: Names = ...,
     sources: Names = ...,
+    by: str = ...,
     pack: str = ...,
     line: str = ...,
     passages: int | None = ...,
@@ -582,6 +583,7 @@ def audit_sources(
     model: str = "embedded",
     judge: Names = (),
     sources: Names = (),
+    by: str = "document",
     pack: str = "transplant",
     line: str = "hero",
     passages: int | None = None,
@@ -607,10 +609,11 @@ def audit_sources(
     """Ask every source of a corpus the same questions, one source at a time, and compare the answers.
 
     `questions` is a benchmark, `teaching`, or `teaching:PACK`. `judge` is the model that compares the answers, if not
-    the one that answers; of several the majority decides. `sources` and `question_ids` choose some. `trial` is a trial
-    of the judge, which the audit keeps. `words` is a table of words for the same thing, besides those of the pack.
-    `economy` is the share of carried labels that may be wrong: pairs are judged between positions into which
-    `economy_model` (by default the first judge) sorts the answers, and `economy_check` carried labels are checked.
+    the one that answers; of several the majority decides. `sources` and `question_ids` choose some. A source is a
+    document; with `by="institution"`, all documents of one institution are one source. `trial` is a trial of the judge,
+    which the audit keeps. `words` is a table of words for the same thing, besides those of the pack. `economy` is the
+    share of carried labels that may be wrong: pairs are judged between positions into which `economy_model` (by default
+    the first judge) sorts the answers, and `economy_check` carried labels are checked.
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
@@ -627,6 +630,7 @@ def audit_sources(
             asked,
             lambda each: index_corpus(each, shown, models=in_lines),
             sources=_names(sources),
+            by=by,
             pack=pack,
             line=line,
             passages=passages,

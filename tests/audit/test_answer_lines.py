@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit.answer_lines import MAX_STRENGTH, NONE_GIVEN, given_strength, line_doubts, line_of
-from hoofbeat.audit.answers_by_source import PlannedSourceAnswer, answer_from_sources, source_request
+from hoofbeat.audit.answers_by_source import PlannedSourceAnswer, absence_request, answer_from_sources, source_request
+from hoofbeat.audit.pair_plan import Claim
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Passage, Question
 from tests.answering.support import Says, ScriptedServer
@@ -58,17 +59,37 @@ def test_the_strengths_of_two_recommendations_may_be_apart_in_the_passages() -> 
     def doubts(strength: str) -> list[str]:
         return line_doubts("", strength, ANSWER, TEXT, [PASSAGE, other])
 
-    assert doubts("Grade B; Strong; Low") == doubts("Strong; Low") == doubts("Grade B; none given") == []
-    assert doubts("Grade B; Weak") == ["the strength that it gives is not in what was shown: Grade B; Weak"]
+    assert doubts("Grade B / Strong; Low") == doubts("Strong; Low") == doubts("Grade B / none given") == []
+    assert doubts("Grade B / Weak") == ["the strength that it gives is not in what was shown: Grade B / Weak"]
+    assert given_strength("none given / none") == NONE_GIVEN
+
+
+def test_a_grade_with_a_semicolon_is_one_strength_and_is_compared_in_full() -> None:
+    """Real wording: a society that writes strength and quality with a semicolon, beside one that writes grades."""
+    texts = (
+        "We recommend screening adults aged 60 to 74 (Strong recommendation; moderate-quality evidence).",
+        "We recommend screening adults aged 50 to 59 (Weak recommendation; moderate-quality evidence).",
+        "We recommend not screening adults aged 75 and over (Weak recommendation; low-quality evidence).",
+    )
+    passages = [Passage(id=f"d#{n}", document="d", text=text, heading="Screening") for n, text in enumerate(texts)]
+    grades = [text.partition("(")[2].rstrip(".").rstrip(")") for text in texts]
+    strength = " / ".join(grades)
+    assert given_strength(strength) == strength
+    assert line_doubts("", strength, texts[0], texts[0], passages) == []
+    answer = Answer(question="q", model="m", condition="source", source="d", text="Screen.", strength=strength)
+    assert strength in Claim.of(answer, load_pack("clinicians"), {}).text, "the judge sees all three"
 
 
 def test_the_answers_call_says_how_to_write_strengths_and_parts_of_an_answer() -> None:
     planned = PlannedSourceAnswer(question=Question(id="q", text="?"), condition="d", passages=(PASSAGE,))
     request = source_request(planned, PACK)
     text = " ".join(request.messages[0].content.split())
-    assert "rests on two recommendations, give both strengths with a semicolon between them" in text
+    assert 'give the strength of each, that of the quote first, with " / " between them' in text
+    assert '"Strong; low certainty / none given"' in text
     assert "Text that explains a graded recommendation has its grade only if the document says so." in text
-    assert "report that part and say which part they do not address" in text
+    assert "(which drug, but not its dose), report that part first and then say which part they do not address" in text
+    assert "speak only of another group, treatment, test or time" in text
+    assert "several documents" not in text
     assert request.schema is not None
     assert request.schema["properties"]["strength"]["maxLength"] == MAX_STRENGTH  # type: ignore[index]
 
@@ -94,3 +115,19 @@ def test_line_and_strength_come_with_the_answer(tmp_path: Path) -> None:
     assert (answer.statement, answer.strength) == ("Screen yearly from 50 to 80", "Grade B")
     (warning,) = answer.warnings
     assert warning.startswith("its line for the table says otherwise than the answer: threshold: 50")
+
+
+@pytest.mark.parametrize("pack", ["transplant", "clinicians"])
+def test_the_check_for_absence_may_not_turn_down_an_answer_with_a_caveat(pack: str) -> None:
+    """Real notes: honest caveats ("the passages give no dose") had turned answers into silence."""
+    answer = "Tamoxifen is recommended for women at increased risk. The passages give no dose."
+    request = absence_request(Question(id="q", text="Which drug, and at what dose?"), answer, load_pack(pack))
+    text = " ".join(request.messages[0].content.split())
+    assert "Leave aside sentences that say what the document does not mention: they never turn" in text
+    assert "Write `no` only if nothing of what was asked is there" in text
+    assert "A rule for a larger group or class that includes what is asked is an answer." in text
+    examples = [
+        line.rpartition("Answered: ")[2] for line in request.messages[0].content.splitlines() if "Text:" in line
+    ]
+    assert set(examples) == {"yes.", "no."}
+    assert answer in request.messages[1].content

@@ -69,8 +69,32 @@ def test_nothing_costs_more_than_was_estimated(ledger: Ledger, tmp_path: Path) -
         estimate = estimate_audit(a_plan(), model, model)
         assert server.seen == []
         audit_sources(a_plan(), model, model, tmp_path / "audit", inputs=[])
-    assert 8 <= len(server.seen) <= estimate.calls == 8 + 8 + 7
-    assert sum(seen.body["max_tokens"] for seen in server.seen) <= estimate.max_tokens_out
+    again = [seen for seen in server.seen if len(seen.body["messages"]) > 2]
+    assert again, "an invented answer is objected to"
+    assert 8 <= len(server.seen) - len(again) <= estimate.calls == 8 + 8 + 7
+    assert len(again) <= estimate.again_most == 23 + 2 * 8
+    once = [seen for seen in server.seen if seen not in again]
+    assert sum(seen.body["max_tokens"] for seen in once) <= estimate.max_tokens_out
+
+
+def test_how_often_a_model_is_asked_again_is_taken_from_its_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    many = [Question(id=f"q{number}", text=f"May I bathe in week {number}?") for number in range(12)]
+    more = [*many, *(Question(id=f"r{number}", text=f"Is fruit safe in week {number}?") for number in range(5))]
+    with FaultServer() as server:
+        model = a_model(server.spec(), ledger)
+        before = estimate_audit(a_plan(questions=many), model, model)
+        assert before.again_likely == round(len(SOURCES) * 12 * 24 / 139)
+        assert "24 of 139 answers in our trials" in before.again_words
+        audit_sources(a_plan(questions=many), model, model, tmp_path / "audit", inputs=[])
+        after = estimate_audit(a_plan(questions=more), model, model)
+        none = estimate_audit(a_plan(questions=many), model, model)
+    seen = ledger.count_by_prompt(model.identity)
+    share = seen["answer-source-again"] / seen["answer-source"]
+    assert after.again_likely == round(len(SOURCES) * 5 * share)
+    assert f"{seen['answer-source-again']} of {seen['answer-source']} answers of this model in the ledger" in (
+        after.again_words
+    )
+    assert (none.calls, none.again_most, none.again_words) == (0, 0, "")
 
 
 def test_the_estimate_is_reached_where_every_source_answers(ledger: Ledger, tmp_path: Path) -> None:

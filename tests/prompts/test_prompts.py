@@ -25,6 +25,7 @@ VALUES: dict[str, Any] = {
     "passages": [{"text": "A passage.", "heading": "Case 1"}, {"text": "Another.", "heading": "Case 2"}],
     "examples": [{"question": "A question?", "passage": "An example."}],
     "think": True,
+    "several": True,
     "labels": [{"name": "Consistent", "definition": "the same", "example": "A and A", "includes": "all"}],
     "agreeing": [{"name": "Consistent", "definition": "the same"}],
     "diverging": [{"name": "Divergent", "definition": "another"}],

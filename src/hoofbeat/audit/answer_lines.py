@@ -17,17 +17,20 @@ from hoofbeat.text import cut, for_word_matching, one_line
 NONE_GIVEN = "none given"
 """The strength of a recommendation that the source does not grade."""
 
-MAX_LINE, MAX_STRENGTH = 110, 120
+MAX_LINE, MAX_STRENGTH = 110, 160
 _NO_STRENGTH = frozenset(
     ("", "none", NONE_GIVEN, "not given", "not graded", "not stated", "n a", "na", "null", "no grade")
 )
+_BETWEEN = re.compile(r"\s/\s")
+_STRENGTHS = re.compile(rf"{_BETWEEN.pattern}|;")
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!\bDr\.)\s+(?=[A-Z0-9“\"(])")
 _CITED = re.compile(r"\s*\[[^\[\]]{2,120}\]")
 
 
 def given_strength(written: str) -> str:
     """The strength as a model wrote it; one form for the many words for none."""
-    return NONE_GIVEN if for_word_matching(written) in _NO_STRENGTH else one_line(written)
+    parts = _BETWEEN.split(written)
+    return NONE_GIVEN if all(for_word_matching(each) in _NO_STRENGTH for each in parts) else one_line(written)
 
 
 def line_of(answer: Answer) -> tuple[str, bool]:
@@ -48,8 +51,8 @@ def line_doubts(
     ]
     if strength not in ("", NONE_GIVEN):
         texts = [for_word_matching(passage.text) for passage in passages]
-        # the grades of two recommendations are apart in the passages; one grade may itself have a semicolon
-        if not _is_in(strength, texts) and not all(_is_in(part, texts) for part in strength.split(";")):
+        # the grades of several recommendations are apart in the passages; one grade may itself have a semicolon
+        if not _is_in(strength, texts) and not all(_is_in(part, texts) for part in _STRENGTHS.split(strength)):
             found.append(f"the strength that it gives is not in what was shown: {strength}")
     return found
 

@@ -365,6 +365,7 @@ def source_request(planned: PlannedAnswer, pack: Pack, max_tokens: int | None = 
         "passages": [msgspec.structs.replace(item, heading=names[item.heading]) for item in planned.passages],
         "source_word": pack.source_word,
         "reader": pack.reader,
+        "several": len({passage.document for passage in planned.passages}) > 1,
     }
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
     schema["properties"]["passage"]["enum"] = [*names.values(), NO_SECTION]
@@ -372,7 +373,7 @@ def source_request(planned: PlannedAnswer, pack: Pack, max_tokens: int | None = 
     sizes = {
         "quote": min(300, room // 4),
         "statement": min(MAX_LINE, room // 6),
-        "strength": min(MAX_STRENGTH, room // 10),
+        "strength": min(MAX_STRENGTH, room // 8),
     }
     for name, most in (*sizes.items(), ("answer", room - sum(sizes.values()))):
         schema["properties"][name]["maxLength"] = most

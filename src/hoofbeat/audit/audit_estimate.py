@@ -3,12 +3,16 @@
 The audit's own steps are gone through with the replies that the ledger has. An answer that is there leads to its check
 for absence and to its pairs, word for word; only what depends on an answer that is not there is counted as the most it
 can be. So a new edition of one source is estimated at its own answers and pairs.
+
+Calls that ask again are told beside it as a range: a reply that breaks its form is asked for once more, and so is an
+answer that the check of its words objects to. How many that will be depends on the model, not on the plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from hoofbeat.audit.answers_by_source import absence_request, answer_from_sources, source_request
@@ -29,16 +33,62 @@ from hoofbeat.records import Answer, Failure, Question
 from hoofbeat.window import BYTES_PER_TOKEN
 
 _BLOCK = 256
+_STATED_SHARE = 24, 139  # answers asked for again in audits of real guidelines on seven topics, by a strong model
+_MIN_SEEN = 20
 
 
-def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> Estimate:
+class AuditEstimate(Estimate, frozen=True, kw_only=True):
+    """What an audit would spend; `again_most` calls at most ask again, and `again_likely` by the share that is told.
+
+    Neither they nor their tokens and money are in the other figures.
+    """
+
+    again_most: int = 0
+    again_likely: int = 0
+    again_share: str = ""
+
+    @property
+    def again_words(self) -> str:
+        """The range in words; empty where no call is to be made."""
+        if not self.again_most:
+            return ""
+        return (
+            f"beside these, 0 to {self.again_most} calls that ask again, where a reply breaks its form or a check "
+            f"objects to an answer; about {self.again_likely} are likely ({self.again_share})"
+        )
+
+
+def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> AuditEstimate:
     """What the audit would spend at most beside what the ledger has: an answer that is not there is never silent."""
+    found, unasked = _without_again(plan, model, judge)
+    again, answers, share = _again_share(model) if unasked else (0, 1, "no answer is to be asked for")
+    return AuditEstimate(
+        **msgspec.structs.asdict(found),
+        again_most=found.calls + 2 * unasked,  # a repair of each; each answer may be asked again, with a repair
+        again_likely=round(unasked * again / answers),
+        again_share=share,
+    )
+
+
+def _again_share(model: Model) -> tuple[int, int, str]:
+    """How many answers the model was asked for again, of how many, and how that is known."""
+    seen = model.ledger.count_by_prompt(model.identity)
+    again, answers = seen.get("answer-source-again", 0), seen.get("answer-source", 0)
+    if answers >= _MIN_SEEN:
+        return again, answers, f"{again} of {answers} answers of this model in the ledger were asked for again"
+    again, answers = _STATED_SHARE
+    return again, answers, f"{again} of {answers} answers in our trials were; the ledger has too few of this model"
+
+
+def _without_again(plan: AuditPlan, model: Model, judge: Judges) -> tuple[Estimate, int]:
+    """The estimate, and how many answers are still to be asked for."""
     longest = "x" * (BYTES_PER_TOKEN * (plan.max_tokens or load_prompt("answer-source").max_tokens))
     reader = LedgerModel(model)
     total = Estimate()
     claims: dict[str, list[Claim]] = {}
     dates = source_dates(plan.sources)
     open_answers: dict[str, int] = {}
+    not_asked = 0
     for answer, unasked in _each_answer(plan, model, reader):
         if not _is_missing(answer.failure):
             claims.setdefault(answer.question, []).append(Claim.of(answer, plan.pack, dates))
@@ -48,6 +98,7 @@ def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> Estimate:
         else:
             open_answers[answer.question] = open_answers.get(answer.question, 0) + 1
             if unasked is not None:
+                not_asked += 1
                 total = total + model.estimate([absence_request(unasked, f"{longest} {answer.source}", plan.pack)])
     for mine in claims.values():
         mine.sort(key=lambda each: each.source)
@@ -73,7 +124,7 @@ def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> Estimate:
     elif plan.probe:
         swapped = comparison_request(Question(id="", text=longest), longest, longest, plan.pack)
         total = total + _times(judges_of(judge), swapped, plan.probe)
-    return sum((each.estimated for each in judges), total + reader.estimated)
+    return sum((each.estimated for each in judges), total + reader.estimated), not_asked
 
 
 def _sorted(

@@ -24,10 +24,11 @@ from hoofbeat.audit.answers_file import SourceAnswer, parse_answer_fields, read_
 from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.economy.positions import PROMPT as POSITIONS
 from hoofbeat.audit.judge_votes import Judges, judges_of
+from hoofbeat.audit.source_groups import BY_DOCUMENT, SourceGroup, group_documents, through_groups
 from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.facets import facet_values, source_is_asked
+from hoofbeat.facets import facet_value, facet_values, source_is_asked
 from hoofbeat.models import Model
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.prompts.packs import DEFAULT_PACK
@@ -35,7 +36,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
 from hoofbeat.retrieval.hero.hero_signals import NO_EXPANSION, load_expansions
 from hoofbeat.store.tables import content_sha256
-from hoofbeat.text import some_of
+from hoofbeat.text import one_line, some_of
 from hoofbeat.window import size
 
 
@@ -64,6 +65,7 @@ def read_shard(text: str) -> Shard:
 class AuditPlan(Struct, frozen=True, kw_only=True):
     """What is audited. Answers come from `documents` through `find`, or are `given`, with the `sources` that gave them.
 
+    Where a source has several documents, `groups` has them, and `documents` has them joined under the source's name.
     `probe` pairs are judged again with their answers exchanged, drawn with `seed`; `economy` judges between positions.
     """
 
@@ -71,6 +73,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
     pack: Pack
     settings: dict[str, object]
     documents: Sequence[Document] = ()
+    groups: Sequence[SourceGroup] = ()
     find: FindEvidence | None = None
     max_tokens: int | None = None
     given: Sequence[SourceAnswer] | None = None
@@ -105,6 +108,8 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
         """All sources, whether they have a say in this shard or not."""
         if self.given is not None:
             return [AuditSource(id=name, title=name, facets={}) for name in self.given_sources]
+        if self.groups:
+            return [group.source(self.pack.source_facet) for group in self.groups]
         return [AuditSource.of(item) for item in self.documents]
 
     @property
@@ -181,6 +186,7 @@ def plan_audit(
     index: Callable[[Corpus], IndexSet],
     *,
     sources: Sequence[str] = (),
+    by: str = BY_DOCUMENT,
     pack: str = DEFAULT_PACK,
     line: str = DEFAULT_LINE,
     passages: int | None = None,
@@ -189,18 +195,18 @@ def plan_audit(
     words: Path | None = None,
     model: Callable[[str], Model] | None = None,
 ) -> AuditPlan:
-    """Plan an audit of a corpus, or of some of its documents; `index` makes its indexes.
+    """Plan an audit of a corpus, or of some of its sources; `index` makes its indexes.
 
+    A source is a document, or with `by` all documents that share the value of that facet (`institution`).
     `passages` and `whole_up_to` change what the line shows of a source. HERO expands questions with the words of the
     pack and, where a table of `words` is given, with those of the table.
     """
-    documents: list[Document] = (
-        [corpus.get(name) for name in dict.fromkeys(sources)] if sources else list(corpus.documents())
-    )
-    if len({document.id for document in documents}) < 2:
-        raise _too_few()
-    indexes = index(corpus)
     domain = load_pack(pack)
+    documents = _chosen(corpus, sources, by)
+    groups = [] if by == BY_DOCUMENT else group_documents(documents, by, domain.group_facet)
+    if len(groups or documents) < 2:
+        raise _too_few(by)
+    indexes = index(corpus)
     if is_hero(parse(line)):
         hero = hero_line(line, whole_up_to=whole_up_to, passages=passages, words=_words(pack, domain, words))
         retriever = Retriever(indexes, hero, model=model)
@@ -216,14 +222,31 @@ def plan_audit(
         settings = {"line": retriever.line, "passages": shown, "whole_up_to": whole}
     if words is not None:
         settings["words"] = load_expansions(str(words)).fingerprint
+    if groups:
+        find = through_groups(find, {group.id: group for group in groups}, domain.group_facet)
+        documents = [group.joined(domain.source_facet) for group in groups]
+        settings["by"] = by
     return AuditPlan(
         questions=questions,
         documents=documents,
+        groups=groups,
         pack=domain,
         find=find,
         max_tokens=max_tokens,
         settings={**settings, "max_tokens": max_tokens},
     )
+
+
+def _chosen(corpus: Corpus, sources: Sequence[str], by: str) -> list[Document]:
+    """The documents of these sources, or all; where a source has several, its name or ids of documents are given."""
+    if not sources:
+        return list(corpus.documents())
+    named: dict[str, list[Document]] = {}
+    if by != BY_DOCUMENT:
+        for each in corpus.documents():
+            named.setdefault(one_line(facet_value(each.facets, by)), []).append(each)
+    chosen = [document for name in sources for document in named.get(name) or [corpus.get(name)]]
+    return list({document.id: document for document in chosen}.values())
 
 
 def _words(spec: str, pack: Pack, table: Path | None) -> str:
@@ -251,8 +274,10 @@ def plan_audit_of_answers(path: Path, fields: str, pack: str, sources: Sequence[
     )
 
 
-def _too_few() -> UsageError:
-    return UsageError("an audit compares sources, so it needs at least two", fix="name more of them with --source")
+def _too_few(by: str = BY_DOCUMENT) -> UsageError:
+    one = "" if by == BY_DOCUMENT else f", and all documents here have one {by}"
+    fix = "name more of them with --source" + (f", or use --by {BY_DOCUMENT}" if one else "")
+    return UsageError(f"an audit compares sources, so it needs at least two{one}", fix=fix)
 
 
 def narrowed_plan(

@@ -25,7 +25,9 @@ _MOST = 3
 _WINDOW, _STEP = 3, 2  # sentences
 _SHOWN = 500
 _ROUTE = "route: "
-_WHOLE = ("whole", "fallback")
+SHOWN_WHOLE = ("whole", "fallback")
+"""The routes by which all of a source is shown."""
+
 _ASKING = (
     "may can could should would must will shall do does did is are was were have has had when how what which who whom "
     "why where i me my you your we our us he she they them it its there any some if get go long often much many"
@@ -84,7 +86,7 @@ def silence_steps(
     name = first.text if first.stage == "line" else first.stage
     size = sum(len(passage.text) for passage in passages)
     shown = f"{len(passages):,} passage{'s' * (len(passages) != 1)}, {size:,} characters"
-    if first.what.removeprefix(_ROUTE) in _WHOLE:
+    if first.what.removeprefix(_ROUTE) in SHOWN_WHOLE:
         how = f"the whole source was shown: {shown}"
     else:
         how = f"the source was searched{' by ' * bool(name)}{name}; shown were {shown}"
@@ -106,4 +108,4 @@ def silence_proof(answer: Answer) -> list[str]:
 def was_searched(answer: Answer) -> bool:
     """Whether only parts of the source were shown, found by a search: then what is missing may be a miss."""
     route = next((step.what.removeprefix(_ROUTE) for step in answer.trace if step.what.startswith(_ROUTE)), "")
-    return bool(answer.evidence) and route not in (*_WHOLE, "")
+    return bool(answer.evidence) and route not in (*SHOWN_WHOLE, "")

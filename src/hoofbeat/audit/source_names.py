@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hoofbeat.facets import facet_value, facet_values
 from hoofbeat.records import Document, Facets
@@ -19,6 +19,9 @@ from hoofbeat.text import cut, one_line
 _TITLE, _INSTITUTION = 60, 60
 _DATES = ("date", "released", "year")
 _VERSIONS = ("version", "edition")
+EDITION_FACETS = (*_DATES, *_VERSIONS)
+"""The facets that tell one edition of a document from another."""
+
 _REMARK = re.compile(r"\s*\((?:invented|fictional|fictitious)\)\s*\Z", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -37,7 +40,8 @@ FROM_FACET, FROM_TEXT = "facet", "text"
 class AuditSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One audited source; `dated_by` says where its date is from, for one found in the text may be another's.
 
-    `text_sha256` tells one edition of its text from another; it is empty where answers were given.
+    `text_sha256` tells one edition of its text from another; it is empty where answers were given. `documents` are
+    the ids and titles of its documents where a source can have several.
     """
 
     id: str
@@ -47,6 +51,7 @@ class AuditSource(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dated_by: str = ""
     version: str = ""
     text_sha256: str = ""
+    documents: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(document: Document) -> AuditSource:
@@ -164,15 +169,16 @@ def _named(source: AuditSource, facet: str, short: str) -> SourceName:
         id=source.id,
         short=short,
         institution=one_line(facet_value(source.facets, facet)),
-        title=_short_title(source),
+        title=short_title(source.title),
         date=one_line(date),
         version=one_line(source.version),
         doubtful_date=by == FROM_TEXT,
     )
 
 
-def _short_title(source: AuditSource) -> str:
-    title = one_line(source.title).rstrip(". ")
+def short_title(full: str) -> str:
+    """A title without its subtitle where it is long, cut to what a table can show."""
+    title = one_line(full).rstrip(". ")
     head = title.partition(": ")[0]
     return cut(head if 12 <= len(head) < len(title) > _TITLE else title, _TITLE)
 
@@ -181,7 +187,7 @@ def _distinct(sources: Sequence[AuditSource], facet: str, group: str) -> list[st
     """A short name for each: its institution, and only what else tells documents of one institution apart."""
     steps: tuple[Callable[[AuditSource], str], ...] = (
         lambda each: ", ".join(facet_values(each.facets, group)),
-        _short_title,
+        lambda each: short_title(each.title),
         lambda each: next(iter(_YEAR.findall(each.date or facet_value(each.facets, "year"))), ""),
         lambda each: each.id,
     )
@@ -203,7 +209,7 @@ def _distinct(sources: Sequence[AuditSource], facet: str, group: str) -> list[st
 
 def _first_name(source: AuditSource, facet: str) -> str:
     institution = _REMARK.sub("", one_line(facet_value(source.facets, facet)))
-    return cut(institution, _INSTITUTION) or _short_title(source) or source.id
+    return cut(institution, _INSTITUTION) or short_title(source.title) or source.id
 
 
 _OPENING = re.compile(r"\A\(A is (?P<first>.+?), B is (?P<second>.+?)\.\) ")

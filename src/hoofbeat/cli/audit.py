@@ -44,7 +44,7 @@ _DOUBTS = (
     "quote too short",
     "statement differs",
 )
-_NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens", "--words")
+_NOT_ASKED = ("--by", "--with", "--passages", "--whole-up-to", "--max-tokens", "--words")
 
 _TRUST, _FOLDERS, _DECISIONS = "audit_trust", "audit_folders", "audit_decisions"
 
@@ -79,6 +79,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     answers_path: Path | None
     fields: str
     sources: tuple[str, ...]
+    by: str
     pack: str
     line: str
     passages: int | None
@@ -107,11 +108,13 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 @click.option("--fields", default="", metavar="NAME=FIELD,…",
               help="What the file calls them: id=focus+qtype,source=site,facets.topic=qtype.")  # fmt: skip
 @click.option("--source", "sources", multiple=True, help="Audit only these sources (ids); several may be given.")
+@click.option("--by", default="document", show_default=True, metavar="document|FACET",
+              help="What a source is: a document, or all documents of one institution (or another facet).")  # fmt: skip
 @click.option("--pack", default="transplant", show_default=True, help="Domain pack, or the path of a .toml file.")
 @click.option("--with", "line", default=DEFAULT_LINE, show_default=True, help="Retriever line inside a source.")
 @click.option("--passages", type=click.IntRange(1, 50), help="Passages shown of a long source [default: 5].")
 @click.option("--whole-up-to", type=click.IntRange(0), metavar="CHARACTERS",
-              help="Sources up to this length are shown whole [default: 80000].")  # fmt: skip
+              help="Documents up to this length are shown whole [default: 80000].")  # fmt: skip
 @click.option("--question", "ids", multiple=True, help="Ask only these questions (ids); several may be given.")
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Length limit of an answer [default: the prompt's].")
@@ -161,7 +164,10 @@ def command(calling: Calling, **options: object) -> None:
         if calling.only_estimate:
             if economy is not None:
                 screen.say(economy_range(plan, len(judges)))
-            screen.estimate(estimate_audit(plan, model, judges))
+            expected = estimate_audit(plan, model, judges)
+            screen.estimate(expected)
+            if expected.again_words and not screen.as_json:
+                screen.say(expected.again_words)
             return
         if tried is None:
             screen.say(untried_note(judges, plan.pack, wanted.pack, wanted.output))
@@ -193,6 +199,7 @@ def _planned(
             asked,
             lambda corpus: index_corpus(corpus, progress, models=models),
             sources=wanted.sources,
+            by=wanted.by,
             pack=wanted.pack,
             line=wanted.line,
             passages=wanted.passages,

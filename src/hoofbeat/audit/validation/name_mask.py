@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 
-from hoofbeat.audit.source_names import AuditSource
+from hoofbeat.audit.source_names import AuditSource, short_title
 from hoofbeat.facets import facet_values
 
 MASK = "[source]"
@@ -78,7 +78,7 @@ def _names(sources: Sequence[AuditSource], facet: str, texts: Sequence[str]) -> 
     joined = "\n".join(texts)
     institutions: list[str] = []
     for source in sources:
-        yield "title", source.title
+        yield from (("title", title) for title in _titles(source))
         institutions += facet_values(source.facets, facet)
         if not source.id.isalpha():
             yield "id", source.id
@@ -86,7 +86,7 @@ def _names(sources: Sequence[AuditSource], facet: str, texts: Sequence[str]) -> 
     for name in institutions:
         yield "institution", name
         yield "institution", _ASIDE.sub("", name)
-    for name in [*institutions, *(source.title for source in sources)]:
+    for name in [*institutions, *(title for source in sources for title in _titles(source))]:
         yield from (("brackets", short) for short in _short_forms(name, joined))
     for name in institutions:
         yield from (("initials", short) for short in _initials(name, joined))
@@ -94,6 +94,13 @@ def _names(sources: Sequence[AuditSource], facet: str, texts: Sequence[str]) -> 
     for name in institutions:
         yield from (("word", word) for word in _own_words(_ASIDE.sub("", name), small))
     yield from (("place", name) for name in _places(sources, institutions, joined))
+
+
+def _titles(source: AuditSource) -> list[str]:
+    """The title of a source; those of its documents where it has several, in full and as headings name them."""
+    if not source.documents:
+        return [source.title]
+    return [title for full in source.documents.values() for title in (full, short_title(full))]
 
 
 def _short_forms(name: str, text: str) -> Iterator[str]:

@@ -116,6 +116,7 @@ class _AskedDocuments(Struct):
 
 class _Source(Struct):
     id: str
+    documents: dict[str, str] = {}
 
 
 def backlinks_to(site: Site, corpus: Folder, document: str) -> list[Backlink]:
@@ -142,11 +143,12 @@ def _questions(folder: Folder) -> dict[str, list[Link]]:
 
 
 def _sources(folder: Folder) -> dict[str, list[Link]]:
-    """The sources of an audit; one that was put together from several documents goes by none of their names."""
+    """The sources of an audit, by their documents."""
     rows = read_jsonl(folder.artefact().file("sources.jsonl"), _Source)
     return {
-        each.id: [Link("Its pairs with other sources", f"/audits/{folder.slug}/pairs?a={number}")]
+        document: [Link("Its pairs with other sources", f"/audits/{folder.slug}/pairs?a={number}")]
         for number, each in enumerate(rows, start=1)
+        for document in each.documents or [each.id]
     }
 
 
