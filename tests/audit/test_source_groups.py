@@ -127,6 +127,12 @@ def test_headings_name_the_document_and_documents_that_do_not_fit_together_are_s
     assert [step.text for step in searched.trace if step.what == "document"] == ["Surgery (1)", "Diet (2)"]
 
 
+def test_text_outside_sections_goes_by_the_document_s_name_alone() -> None:
+    documents = [_document("1", "Surgery", institution="Alder"), _document("2", "Diet", institution="Alder")]
+    (group,) = group_documents(documents, "institution", "organ")
+    assert group.named(Passage(id="1#0", document="1", text="Rest.", heading="Surgery")).heading == "Surgery"
+
+
 def test_a_source_is_not_silent_where_the_search_in_one_document_failed() -> None:
     assert _shown(10_000, failing="2").failure is not None
     assert _shown(10_000).failure is None

@@ -22,10 +22,10 @@ from hoofbeat.audit.answer_changes import (
     word_changes,
 )
 from hoofbeat.audit.audit_folder import Audit
-from hoofbeat.audit.before_after import same_domain
 from hoofbeat.audit.case_records import CaseDecision, DisagreementCase, WorklistRow
 from hoofbeat.audit.disagreement_cases import read_cases, worklist
 from hoofbeat.audit.findings.audit_changes import reworded_questions
+from hoofbeat.audit.findings.before_after import same_domain
 from hoofbeat.audit.findings.pair_arrays import pairs_of
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import InputError, UsageError

@@ -39,7 +39,11 @@ class SourceGroup(Struct, frozen=True, kw_only=True):
     def named(self, passage: Passage) -> Passage:
         """The passage with its document's name in its heading."""
         name = self.names.get(passage.document)
-        return replace(passage, heading=f"{name}: {passage.heading}".rstrip(": ")) if name else passage
+        if not name:
+            return passage
+        title = next(each.title for each in self.documents if each.id == passage.document)
+        heading = "" if passage.heading == title else passage.heading  # text outside any section is under the title
+        return replace(passage, heading=f"{name}: {heading}" if heading else name)
 
     def size(self, document: Document) -> int:
         """How many bytes a document takes where it is shown whole."""
