@@ -62,6 +62,7 @@ def test_it_keeps_finds_and_removes_as_a_file_does(ledger: CallLedger, url: str,
         assert [e.key for e in ledger.entries(operation="embed")] == [key_of("vector")]
         assert {e.model for e in ledger.entries(model="n")} == {"n"}
         theirs, ours = file.stats(), other.stats()
+        assert file.count_by_prompt("m") == other.count_by_prompt("m") != {}
         assert msgspec.structs.replace(theirs, bytes=ours.bytes) == ours
         with pytest.raises(ValueError, match="model or a time"):
             ledger.prune()

@@ -239,14 +239,9 @@ class Ledger(CallLedger):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return removed
 
-    def count_by_prompt(self, model: str) -> dict[str, int]:
-        """How many calls of a model there are, by the name of their prompt, whatever its version."""
+    def _prompts(self, model: str) -> list[tuple[str, int]]:
         self.flush()
-        rows = self._db.execute("SELECT prompt, COUNT(*) FROM calls WHERE model=? GROUP BY prompt", (model,)).fetchall()
-        found: Counter[str] = Counter()
-        for prompt, count in rows:
-            found[prompt.partition("@")[0]] += count
-        return dict(found)
+        return self._db.execute("SELECT prompt, COUNT(*) FROM calls WHERE model=? GROUP BY prompt", (model,)).fetchall()
 
     def stats(self) -> LedgerStats:
         """Counts, tokens, seconds and size, by model and operation."""

@@ -175,6 +175,18 @@ class CallLedger(ABC):
     def stats(self) -> LedgerStats:
         """Counts, tokens, seconds and size, by model and operation."""
 
+    def count_by_prompt(self, model: str) -> dict[str, int]:
+        """How many calls of a model there are, by the name of their prompt, whatever its version."""
+        found: dict[str, int] = {}
+        for prompt, count in self._prompts(model):
+            name = prompt.partition("@")[0]
+            found[name] = found.get(name, 0) + count
+        return found
+
+    @abstractmethod
+    def _prompts(self, model: str) -> list[tuple[str, int]]:
+        """The prompts of a model's calls, with how many calls each has."""
+
     @abstractmethod
     def rows_of(self, keys: Collection[bytes]) -> list[LedgerRow]:
         """The rows of those keys that are there, in the order of their keys."""

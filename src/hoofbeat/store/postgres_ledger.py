@@ -288,6 +288,10 @@ class PostgresLedger(CallLedger):
         self._run("VACUUM hoofbeat_calls")
         return int(removed)
 
+    def _prompts(self, model: str) -> list[tuple[str, int]]:
+        counted = "SELECT prompt, COUNT(*) FROM hoofbeat_calls WHERE model=:model GROUP BY prompt"
+        return [(prompt, int(count)) for prompt, count in self._run(counted, model=model)]
+
     def stats(self) -> LedgerStats:
         """Counts, tokens, seconds and size, by model and operation."""
         rows = self._run(
