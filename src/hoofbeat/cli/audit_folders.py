@@ -11,11 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.audit_gate import GateFindings, gate_findings
+from hoofbeat.audit.audit_gate import GateFindings, compare_folders, comparison_facets, gate_findings
 from hoofbeat.audit.case_records import newest
 from hoofbeat.audit.disagreement_cases import count_states, find_reference
 from hoofbeat.audit.findings.audit_changes import AuditsComparison
-from hoofbeat.audit.findings.before_after import compare_folders, comparison_facets
 from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases
 from hoofbeat.audit.shard_merge import merge_audits
 from hoofbeat.audit.source_names import SourceNames
