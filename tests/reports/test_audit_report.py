@@ -14,7 +14,11 @@ import pytest
 from hoofbeat import teaching
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, OrderProbe
+from hoofbeat.audit.case_records import CaseDecision
+from hoofbeat.audit.disagreement_cases import read_cases, read_decisions
 from hoofbeat.audit.findings.divergence_themes import Theme, ThemeExample
+from hoofbeat.audit.findings.institution_rates import InstitutionRate
+from hoofbeat.audit.synthesis.audit_export import export_audit
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.reports.model import GridView, Notice, PairView, Report, Viewer, tables_in, viewers_in
@@ -349,15 +353,64 @@ def test_pairs_within_an_institution_are_counted_beside_those_between_two(tmp_pa
         msgspec.structs.replace(each, facets={**each.facets, "institution": owners[each.id]}) for each in audit.sources
     ]
     owned = write_audit(tmp_path / "b", audit.questions, sources, audit.answers, audit.comparisons)
-    within, between = tables(assemble([owned], title="t"))["audit-1-institutions"].rows
+    shown = tables(assemble([owned], title="t"))
+    within, between, *each = shown["audit-1-institutions"].rows
     mine = [pair for pair in audit.comparisons if owners[pair.a] == owners[pair.b]]
-    assert within[:4] == (
+    assert within[:5] == (
         "one institution",
         len(mine),
+        sum(pair.label == "Absent" for pair in mine),
         sum(bool(pair.label) and pair.label != "Absent" for pair in mine),
         sum(pair.label in DIVERGING for pair in mine),
     )
     assert between[1] == len(audit.comparisons) - len(mine)
+    assert [row[0] for row in each] == sorted({owners[pair.a] for pair in mine})
+    assert sum(int(str(row[1])) for row in each) == len(mine)
+    two = shown["audit-1-two-institutions"].rows
+    assert {row[0] for row in two} == {
+        " and ".join(sorted({owners[pair.a], owners[pair.b]})) for pair in audit.comparisons if pair not in mine
+    }
+    assert sum(int(str(row[1])) for row in two) == between[1]
+    made = export_audit(Audit(owned), tmp_path / "out")
+    rates = msgspec.json.decode(made.file("institutions.json").read_bytes(), type=list[InstitutionRate])
+    assert [rate.pairs for rate in rates[:2]] == [within[1], between[1]]
+    with made.file("institutions.csv").open(encoding="utf-8-sig", newline="") as stream:
+        cells = list(csv.DictReader(stream))
+    assert [(row["kind"], row["a"], row["b"], int(row["pairs"])) for row in cells] == [
+        (rate.kind, rate.a, rate.b, rate.pairs) for rate in rates
+    ]
+
+
+def test_decisions_are_in_the_report_and_the_export(tmp_path: Path) -> None:
+    made = made_audit(tmp_path / "a", 6, 8)
+    audit = Audit(made)
+    cases = read_cases(audit)
+    decision = CaseDecision(
+        case=cases[0].id, version=1, status="follow", seen=cases[0], person="p1", name="Dr. Ada Example", at=0.0,
+        owner="Renal pharmacy", follow=cases[0].a.source, position="Check levels weekly.", note="Ask again in May.",
+    )  # fmt: skip
+    options = ReportOptions(decisions=(decision,))
+    assert "audit-1-decisions" not in tables(assemble([made], title="t"))
+    shown = tables(assemble([made], title="t", options=options))["audit-1-decisions"]
+    (row,) = shown.rows
+    name = audit.names.short(cases[0].a.source)
+    assert row[3:9] == (
+        "closed", f"follow {name}", "Renal pharmacy", "Check levels weekly.", "Ask again in May.",
+        "Dr. Ada Example, 1970-01-01 00:00 UTC",
+    )  # fmt: skip
+    written = build_report([made.path], tmp_path / "r", options=options, formats=("html", "markdown"))
+    for file in ("report.html", "report.md"):
+        page = (written.path / file).read_text("utf-8")
+        for words in ("Renal pharmacy", "Check levels weekly.", "Ask again in May.", "Dr. Ada Example"):
+            assert words in page
+    exported = export_audit(audit, tmp_path / "out", ("csv", "json"), decisions=[decision])
+    with exported.file("cases.csv").open(encoding="utf-8-sig", newline="") as stream:
+        listed = list(csv.DictReader(stream))
+    assert len(listed) == len(cases)
+    (signed,) = (each for each in listed if each["signed by"])
+    assert (signed["owner"], signed["status"], signed["note"]) == ("Renal pharmacy", "follow", "Ask again in May.")
+    assert read_decisions(exported.file("cases.json")) == [decision]
+    assert not export_audit(audit, tmp_path / "plain", ("csv",)).has("cases.csv")
 
 
 def test_a_link_carries_any_name() -> None:

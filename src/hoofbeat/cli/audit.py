@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+import msgspec
 from click.core import ParameterSource
 from msgspec import Struct
 
@@ -184,7 +185,8 @@ def command(calling: Calling, **options: object) -> None:
         )
         screen.calls(model, *judges, *([economy.sorter] if economy else []))
         print_audit_outcome(screen, Audit(made))
-        screen.finish(made, next_step=("hoofbeat", "report", wanted.output, "-o", "report"))
+        more = institution_figures(Audit(made)) if screen.as_json else {}
+        screen.finish(made, next_step=("hoofbeat", "report", wanted.output, "-o", "report"), **more)
 
 
 def _planned(
@@ -259,6 +261,14 @@ def _refuse(context: click.Context, options: tuple[str, ...] | list[str], why: s
     if idle:
         said = ", ".join(idle)
         raise UsageError(f"{said} would do nothing: {why}", fix=fix.format(said))
+
+
+def institution_figures(audit: Audit) -> dict[str, Any]:
+    """For `--json`: the rates within and between institutions, where one of them has several documents."""
+    from hoofbeat.audit.synthesis.audit_export import audit_institution_rates
+
+    rates = audit_institution_rates(audit)
+    return {"institutions": msgspec.to_builtins(rates)} if rates else {}
 
 
 def print_audit_outcome(screen: Screen, audit: Audit) -> None:

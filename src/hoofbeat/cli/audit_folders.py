@@ -30,7 +30,7 @@ from hoofbeat.audit.themes_folder import (
     theme_weight,
     write_themes,
 )
-from hoofbeat.cli.audit import print_audit_outcome
+from hoofbeat.cli.audit import institution_figures, print_audit_outcome
 from hoofbeat.cli.audit_decisions import decisions_option, known_decisions, reference_option
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, ledger_option, output_option, reasoning_option
@@ -65,13 +65,25 @@ def merge_command(shards: tuple[Path, ...], output: Path, as_json: bool) -> None
 @click.command("export")
 @click.argument("audit", type=click.Path(path_type=Path))
 @click.option("--as", "forms", multiple=True, type=click.Choice(FORMS), help="Only this form; several may be given.")
+@decisions_option
 @output_option("audit-export")
 @json_option
-def export_command(audit: Path, forms: tuple[str, ...], output: Path, as_json: bool) -> None:
+def export_command(audit: Path, forms: tuple[str, ...], decisions: str | None, output: Path, as_json: bool) -> None:
     """Write AUDIT for others: who says what as CSV and JSON, a JSON file for each question (labels as an N × N matrix,
-    and every pair's record), the pairs as CSV and as Parquet."""
+    and every pair's record), the pairs as CSV and as Parquet, rates within and between institutions. With --decisions:
+    every disagreement with what was decided on it, as cases.csv and cases.json."""
     screen = Screen(as_json=as_json)
-    screen.finish(export_audit(Audit.open(audit), output, forms or FORMS, command=command_words(), progress=screen))
+    opened, known = Audit.open(audit), known_decisions(decisions)
+    made = export_audit(
+        opened,
+        output,
+        forms or FORMS,
+        decisions=known.versions if known else None,
+        inputs=known.inputs if known else (),
+        command=command_words(),
+        progress=screen,
+    )
+    screen.finish(made, **(institution_figures(opened) if as_json else {}))
 
 
 @click.command("table")

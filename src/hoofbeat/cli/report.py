@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hoofbeat.cli.audit_decisions import decisions_option, known_decisions
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.reports.report_writer import FORMATS
@@ -38,6 +39,7 @@ class _ReportCommand(click.Command):
     type=click.Path(path_type=Path),
     help="What people said of wrong answers (review export of an error-analysis); may be given several times.",
 )
+@decisions_option
 @click.option(
     "--format",
     "formats",
@@ -60,6 +62,7 @@ def command(
     title: str,
     published: tuple[str, ...],
     errors: tuple[Path, ...],
+    decisions: str | None,
     formats: tuple[str, ...],
     draws: int,
     size: int,
@@ -74,11 +77,19 @@ def command(
     from hoofbeat.reports.report_build import build_report
 
     screen = Screen(as_json=as_json)
+    known = known_decisions(decisions)
     artefact = build_report(
         artefacts,
         output,
         title=title,
-        options=ReportOptions(published=published, errors=errors, draws=draws, size=size),
+        options=ReportOptions(
+            published=published,
+            errors=errors,
+            decisions=known.versions if known else None,
+            decision_files=known.inputs if known else (),
+            draws=draws,
+            size=size,
+        ),
         formats=formats or FORMATS,
         command=command_words(),
         progress=screen,

@@ -197,6 +197,7 @@ def build_report(
                 inputs=[
                     *(artefact.reference() for artefact in artefacts),
                     *(file_reference(path, "labels") for path in chosen.errors),
+                    *chosen.decision_files,
                 ],
                 settings={
                     "title": report.title,
@@ -206,6 +207,7 @@ def build_report(
                     "published": list(chosen.published),
                     "draws": chosen.draws,
                     "size": chosen.size,
+                    **({"decisions": len(chosen.decisions)} if chosen.decisions is not None else {}),
                 },
                 seeds={"bootstrap": 0},
                 models=dict(report.models),

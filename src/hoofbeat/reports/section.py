@@ -15,13 +15,14 @@ from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
+from hoofbeat.audit.case_records import CaseDecision
 from hoofbeat.facets import FacetTally
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.registry import registry
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Lead
 from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of, written
-from hoofbeat.store import Artefact
+from hoofbeat.store import Artefact, InputRef
 from hoofbeat.text import cut
 
 PlacedArtefact = tuple[str, Artefact]
@@ -73,10 +74,15 @@ class Chapter(Struct, frozen=True, kw_only=True):
 
 
 class ReportOptions(Struct, frozen=True, kw_only=True):
-    """What a report shows beside its artefacts: papers by name, files of error labels, the bootstrap of mean ± sd."""
+    """What a report shows beside its artefacts: papers by name, files of error labels, the bootstrap of mean ± sd.
+
+    `decisions` is what a team decided on disagreements of audits, every version of it; None where nothing is given.
+    """
 
     published: tuple[str, ...] = ()
     errors: tuple[Path, ...] = ()
+    decisions: tuple[CaseDecision, ...] | None = None
+    decision_files: tuple[InputRef, ...] = ()
     draws: int = 8
     size: int = 500
 

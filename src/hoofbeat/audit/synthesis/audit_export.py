@@ -16,6 +16,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hoofbeat.audit.audit_folder import PAIRS, Audit
+from hoofbeat.audit.case_records import CaseDecision, newest
+from hoofbeat.audit.disagreement_cases import decisions_json, read_cases, worklist, write_worklist
+from hoofbeat.audit.findings.institution_rates import InstitutionRate, institution_rates
+from hoofbeat.audit.findings.pair_arrays import pairs_of
+from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.pair_table import COLUMNS, each_question
 from hoofbeat.audit.synthesis.synthesis_table import (
     HEADER,
@@ -27,7 +32,7 @@ from hoofbeat.audit.synthesis.synthesis_table import (
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Question
-from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_csv, write_parquet
 
@@ -44,13 +49,21 @@ def export_audit(
     target: Path,
     forms: Sequence[str] = FORMS,
     *,
+    decisions: Sequence[CaseDecision] | None = None,
+    inputs: Sequence[InputRef] = (),
     command: Sequence[str] = (),
     progress: Progress = SILENT,
 ) -> Artefact:
-    """Write `questions/*.json`, `synthesis.json`, `synthesis.csv`, `pairs.csv` and `pairs.parquet`, or some of them."""
+    """Write `questions/*.json`, `synthesis.json`, `synthesis.csv`, `pairs.csv` and `pairs.parquet`, or some of them.
+
+    Where an institution has several documents, `institutions.json` and `institutions.csv` have the rates within and
+    between institutions. With `decisions`, `cases.json` and `cases.csv` have every disagreement with the newest one.
+    """
     asked = {question.id: question for question in audit.questions}
     pairs = audit.frame(["question"]).collect().height
     tables = synthesis_tables(audit)[0] if {"json", "csv"} & set(forms) else []
+    rates = audit_institution_rates(audit)
+    cases = worklist(audit, read_cases(audit), newest(decisions)) if decisions is not None else []
     with create(target, replace_kind=EXPORT) as draft, progress.task("writing matrices", len(asked)) as task:
         if "json" in forms:
             (draft.path / "questions").mkdir()
@@ -60,9 +73,19 @@ def export_audit(
                 write_bytes(path, msgspec.json.format(_encode(record), indent=1) + b"\n")
                 task.advance()
             write_bytes(draft.path / "synthesis.json", msgspec.json.format(_encode(tables), indent=1) + b"\n")
+            if rates:
+                write_bytes(draft.path / "institutions.json", msgspec.json.format(_encode(rates), indent=1) + b"\n")
+            if decisions is not None:
+                write_bytes(draft.path / "cases.json", decisions_json(decisions, cases))
         if "csv" in forms:
             lines = (list(map(cell_text, record.values())) for record in synthesis_records(tables))
             write_csv(draft.path / "synthesis.csv", HEADER, lines)
+            if rates:
+                known = (msgspec.structs.astuple(each) for each in rates)
+                cells = ([cell_text("" if value is None else value) for value in row] for row in known)
+                write_csv(draft.path / "institutions.csv", InstitutionRate.__struct_fields__, cells)
+            if decisions is not None:
+                write_worklist(draft.path / "cases.csv", cases, audit.names)
             write_csv(draft.path / "pairs.csv", (*COLUMNS, *PAIR_WORDS), _cells(audit))
         if "parquet" in forms:
             write_parquet(draft.path / "pairs.parquet", audit.frame().collect())
@@ -71,12 +94,17 @@ def export_audit(
                 kind=EXPORT,
                 title=audit.artefact.manifest.title,
                 command=list(command),
-                inputs=[audit.artefact.reference()],
+                inputs=[audit.artefact.reference(), *inputs],
                 settings={"forms": list(forms), "labels": [label.name for label in audit.pack.labels]},
                 counts=Counts(kept=pairs),
             )
         )
     return open_artefact(target, EXPORT)
+
+
+def audit_institution_rates(audit: Audit) -> list[InstitutionRate]:
+    """The rates within and between institutions; none where each institution has one document."""
+    return institution_rates(pairs_of(audit.frame(), RelationLabels.of(audit.pack.labels)), audit.names.institution)
 
 
 def question_record(question: Question, rows: polars.DataFrame, pack: Pack) -> dict[str, object]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.case_records import CaseDecision
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.source_profiles import source_rows
 from hoofbeat.audit.synthesis.synthesis_table import topics_in_words
@@ -44,6 +45,7 @@ from hoofbeat.reports.sections.audits.audit_viewers import (
 )
 from hoofbeat.reports.sections.audits.disagreements import (
     Themes,
+    decision_blocks,
     lead_of,
     most_serious,
     ranking_blocks,
@@ -72,7 +74,10 @@ __all__ = ["SECTION", "audit_chapter", "audit_chapters", "audit_domain", "shift_
 
 
 def audit_chapters(
-    audits: Sequence[PlacedArtefact], themes: Sequence[PlacedArtefact], planted: PlantedLabels | None
+    audits: Sequence[PlacedArtefact],
+    themes: Sequence[PlacedArtefact],
+    planted: PlantedLabels | None,
+    decisions: Sequence[CaseDecision] | None = None,
 ) -> list[Chapter]:
     """A chapter for each audit with its themes, for themes without their audit, and for audits that follow another.
 
@@ -85,7 +90,7 @@ def audit_chapters(
     for prefix, audit in audits:
         folder = made.get(audit.reference().sha256)
         used.add(folder.path if folder else None)
-        part = audit_chapter(audit, prefix, planted, read_themes(folder) if folder else None)
+        part = audit_chapter(audit, prefix, planted, read_themes(folder) if folder else None, decisions)
         parts.append(part if len(audits) == 1 else _named(part, audit.path.name, changed=prefix in changed))
     parts += [themes_chapter(folder, prefix) for prefix, folder in themes if folder.path not in used]
     if len(changes) == 1:
@@ -112,12 +117,14 @@ def audit_chapter(
     prefix: str,
     planted: PlantedLabels | None,
     themes: Themes | None = None,
+    decisions: Sequence[CaseDecision] | None = None,
     *,
     most: int = KEPT,
 ) -> Chapter:
     """The chapter on one audit; `planted` labels, where known, are set against the judge's.
 
-    `themes` are those of its divergence, where they were made; `most` is how many pairs the page holds in full.
+    `themes` are those of its divergence, where they were made; `decisions` are what a team decided on disagreements;
+    `most` is how many pairs the page holds in full.
     """
     audit = Audit(artefact)
     facts = read_facts(audit)
@@ -139,6 +146,7 @@ def audit_chapter(
         blocks += matrix_blocks(facts, order, prefix)
         blocks += strip_blocks(facts, strips, order, links, prefix)
         blocks += serious_blocks(facts, serious, anchors, prefix)
+        blocks += decision_blocks(audit, decisions, links, prefix)
         blocks += odd_blocks(facts, odd, prefix)
         blocks += institution_blocks(facts, prefix)
         blocks += group_blocks(facts, prefix)
@@ -241,5 +249,7 @@ SECTION = ReportSection(
     summary="where sources disagree or are silent: rates, matrices, the most serious pairs, themes, trust in the judge",
     order=100,
     kinds=("audit", "themes"),
-    build=lambda report: audit_chapters(report.of("audit"), report.of("themes"), report.planted),
+    build=lambda report: audit_chapters(
+        report.of("audit"), report.of("themes"), report.planted, report.options.decisions
+    ),
 )

@@ -9,9 +9,10 @@ import polars
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from hoofbeat.audit.findings.institution_rates import WITHIN, InstitutionRate, institution_rates, rate_span
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, counts_by
 from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
-from hoofbeat.findings.intervals import CLUSTERED, mean_interval, resampled_sums, wilson
+from hoofbeat.findings.intervals import resampled_sums, wilson
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice
 from hoofbeat.reports.section import counted, figure
@@ -51,9 +52,9 @@ def rate_spans(pairs: AuditPairs, found: Relations) -> RateIntervals:
     asked = found.any_div
     span = wilson(asked.count, asked.of)
     return RateIntervals(
-        r_abs=_span(columns[:, [2, 0]], drawn[:, [2, 0]]),
-        r_div=_span(columns[:, [3, 1]], drawn[:, [3, 1]]),
-        r_con=_span(columns[:, [4, 1]], drawn[:, [4, 1]]),
+        r_abs=rate_span(columns[:, [2, 0]], drawn[:, [2, 0]]),
+        r_div=rate_span(columns[:, [3, 1]], drawn[:, [3, 1]]),
+        r_con=rate_span(columns[:, [4, 1]], drawn[:, [4, 1]]),
         any_div=(span.low, span.high) if asked.of else None,
     )
 
@@ -64,16 +65,7 @@ def _div_span(pairs: AuditPairs, questions: Collection[str]) -> Span:
     columns = np.stack([pairs.by_question(pairs.diverging), pairs.by_question(pairs.judged)], axis=1)[chosen].astype(
         np.float64
     )
-    return _span(columns, resampled_sums(columns, seed=0)) if len(columns) else None
-
-
-def _span(columns: NDArray[np.float64], drawn: NDArray[np.float64]) -> Span:
-    """The interval of a rate from the counts (and what they are of) by question, and their sums in each resample."""
-    there = drawn[drawn[:, 1] > 0]
-    if not columns[:, 1].any():
-        return None
-    found = mean_interval(columns[:, 0], columns[:, 1], there[:, 0] / there[:, 1], CLUSTERED)
-    return found.low, found.high
+    return rate_span(columns, resampled_sums(columns, seed=0)) if len(columns) else None
 
 
 def warning_blocks(found: Relations) -> list[Block]:
@@ -183,7 +175,7 @@ def _share(pairs: AuditPairs, chosen: NDArray[np.bool_], of: NDArray[np.bool_]) 
     total = columns.sum(axis=0)
     if not total[1]:
         return None
-    span = _span(columns, resampled_sums(columns, seed=0))
+    span = rate_span(columns, resampled_sums(columns, seed=0))
     value = float(total[0] / total[1])
     return value if span is None else (value, *span)
 
@@ -261,32 +253,39 @@ def _groups(facts: AuditFacts, groups: Mapping[str, Relations], facet: str, pref
 
 def institution_blocks(facts: AuditFacts, prefix: str) -> list[Block]:
     """Pairs of documents of one institution beside pairs of two; nothing where each institution has one document."""
-    pairs = facts.pairs
-    owners = [facts.names.institution(source) for source in pairs.sources]
-    codes = np.array([owners.index(owner) for owner in owners], np.int64)
-    same = codes[pairs.a] == codes[pairs.b]
-    if not same.any():
+    rates = institution_rates(facts.pairs, facts.names.institution)
+    if not rates:
         return []
 
-    def row(name: str, chosen: NDArray[np.bool_]) -> tuple[Cell, ...]:
-        masks = chosen & pairs.diverging, chosen & pairs.judged
-        columns = np.stack([pairs.by_question(mask) for mask in masks], axis=1).astype(np.float64)
-        diverging, judged = (int(mask.sum()) for mask in masks)
-        span = _span(columns, resampled_sums(columns, seed=0))
-        share = diverging / judged if judged else None
-        cell: Cell = share if share is None or span is None else (share, *span)
-        return name, int(chosen.sum()), judged, diverging, cell
+    def table(name: str, caption: str, chosen: list[InstitutionRate]) -> Table:
+        return Table(
+            name=f"{prefix}-{name}",
+            caption=caption,
+            n=sum(each.pairs for each in chosen if not each.a) or sum(each.pairs for each in chosen),
+            unit="pairs",
+            columns=columns_of(
+                "documents of | pairs:count | a side silent:count | judged:count | diverging:count | R_div:share"
+            ),
+            rows=tuple(
+                (each.words, each.pairs, each.absent, each.judged, each.diverging, _cell(each)) for each in chosen
+            ),
+            note="With 95% intervals from resampling questions (1,000 samples, seed 0).",
+        )
 
-    table = Table(
-        name=f"{prefix}-institutions",
-        caption="Within and between institutions",
-        n=len(same),
-        unit="pairs",
-        columns=columns_of("documents of | pairs:count | judged:count | diverging:count | R_div:share"),
-        rows=(row("one institution", same), row("two institutions", ~same)),
-        note="With 95% intervals from resampling questions (1,000 samples, seed 0).",
-    )
-    return [Heading("Within and between institutions", f"{prefix}-institutions", 3), table]
+    caption = "Within and between institutions"
+    mine = [each for each in rates if each.kind == WITHIN or not each.a]
+    two = table("two-institutions", "Between each two institutions", [each for each in rates if each.b])
+    return [
+        Heading(caption, f"{prefix}-institutions", 3),
+        table("institutions", caption, mine),
+        *([Details(two.caption, (two,))] if two.rows else []),
+    ]
+
+
+def _cell(found: InstitutionRate) -> Cell:
+    if found.rate is None or found.low is None or found.high is None:
+        return found.rate
+    return found.rate, found.low, found.high
 
 
 SILENT = "Pairs with a silent source (R_abs)"

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from hoofbeat.audit import Audit
+from hoofbeat.audit.case_records import CaseDecision, newest
+from hoofbeat.audit.disagreement_cases import count_states, read_cases, worklist
 from hoofbeat.audit.findings.divergence_themes import Theme, divergence_topics
 from hoofbeat.audit.findings.serious_divergence import (
     BY_QUESTION,
@@ -307,3 +310,49 @@ def _example(theme: Theme, names: SourceNames) -> str:
 def _link(theme: Theme, anchors: Mapping[Pair, str]) -> str:
     first = next(iter(theme.examples), None)
     return anchors.get((first.question, first.a, first.b), "") if first else ""
+
+
+def decision_blocks(
+    audit: Audit, decisions: Sequence[CaseDecision] | None, links: Mapping[str, str], prefix: str
+) -> list[Block]:
+    """What the team decided on disagreements: owner, status, local position, note and signature.
+
+    `links` lead to the questions. Nothing where no decisions are given.
+    """
+    if decisions is None:
+        return []
+    rows = worklist(audit, read_cases(audit), newest(decisions))
+    decided = [(row, row.decision) for row in rows if row.decision is not None]
+    states = ", ".join(f"{count:,} {state}" for state, count in count_states(rows).items() if count)
+    heading = Heading("What was decided", f"{prefix}-decisions", 3)
+    told = Text(f"{count_of(len(rows), 'case')}: {states}." if rows else "No sources disagree, so there are no cases.")
+    if not decided:
+        return [heading, told]
+    table = Table(
+        name=f"{prefix}-decisions",
+        caption="Decisions on disagreements",
+        n=len(decided),
+        unit="decided cases",
+        columns=columns_of(
+            "question | sources | label | state | status | owner | local position | note | signed | changed since"
+        ),
+        rows=tuple(
+            (
+                cut(row.case.text, 140),
+                audit.names.both(*row.case.sources),
+                row.case.label,
+                row.state,
+                decision.status_words(audit.names.short),
+                decision.owner,
+                decision.position,
+                decision.note,
+                f"{decision.name}, {decision.date}",
+                "; ".join(row.changes),
+            )
+            for row, decision in decided
+        ),
+        links=tuple(links.get(row.case.question, "") for row, _ in decided),
+        note="The newest version of each decision. A closed case is reopened where an answer, a quote or the label "
+        "changed after it was signed; a case is gone where the sources disagree no more.",
+    )
+    return [heading, told, table]
