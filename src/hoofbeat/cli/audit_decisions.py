@@ -25,7 +25,7 @@ from hoofbeat.audit.disagreement_cases import (
 from hoofbeat.audit.gate_formats import result_words
 from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.cli.session import command_words, decisions_option, json_option, output_option
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.comparison.gate_page import FAILED, GATE, GateOptions, write_gate
 from hoofbeat.reports.tables import Column, count_of
@@ -44,15 +44,6 @@ class KnownDecisions(Struct, frozen=True, kw_only=True):
     versions: tuple[CaseDecision, ...]
     where: str
     inputs: tuple[InputRef, ...] = ()
-
-
-def decisions_option(function: Callable[..., None]) -> Callable[..., None]:
-    """`--decisions`: what the team decided on cases."""
-    return click.option(
-        "--decisions", metavar="FILE|STORE",
-        help="What was decided on cases: the review store (review.db, postgresql://…), or a .json file of "
-        "`audit cases`.",
-    )(function)  # fmt: skip
 
 
 def reference_option(function: Callable[..., None]) -> Callable[..., None]:

@@ -31,9 +31,16 @@ from hoofbeat.audit.themes_folder import (
     write_themes,
 )
 from hoofbeat.cli.audit import institution_figures, print_audit_outcome
-from hoofbeat.cli.audit_decisions import decisions_option, known_decisions, reference_option
+from hoofbeat.cli.audit_decisions import known_decisions, reference_option
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option, ledger_option, output_option, reasoning_option
+from hoofbeat.cli.session import (
+    command_words,
+    decisions_option,
+    json_option,
+    ledger_option,
+    output_option,
+    reasoning_option,
+)
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, load_encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder

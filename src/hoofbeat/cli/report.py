@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from hoofbeat.cli.audit_decisions import decisions_option, known_decisions
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.cli.session import command_words, decisions_option, json_option, output_option
 from hoofbeat.reports.report_writer import FORMATS
 from hoofbeat.reports.section import ReportOptions, sections
 from hoofbeat.reports.sections.published_section import papers
@@ -74,6 +73,7 @@ def command(
 
     Judgments, and runs whose answers choose options, are scored; folders of the same questions are read together.
     """
+    from hoofbeat.cli.audit_decisions import known_decisions
     from hoofbeat.reports.report_build import build_report
 
     screen = Screen(as_json=as_json)

@@ -78,6 +78,15 @@ reasoning_option = click.option(
 )
 
 
+def decisions_option(function: Callable[..., None]) -> Callable[..., None]:
+    """`--decisions`: what the team decided on cases."""
+    return click.option(
+        "--decisions", metavar="FILE|STORE",
+        help="What was decided on cases: the review store (review.db, postgresql://…), or a .json file of "
+        "`audit cases`.",
+    )(function)  # fmt: skip
+
+
 def output_option(default: str) -> Callable[[F], F]:
     """`-o FOLDER`."""
     return click.option(

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct
 
-from hoofbeat.audit.case_records import CaseDecision
 from hoofbeat.facets import FacetTally
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.registry import registry
@@ -24,6 +23,9 @@ from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Lead
 from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of, written
 from hoofbeat.store import Artefact, InputRef
 from hoofbeat.text import cut
+
+if TYPE_CHECKING:
+    from hoofbeat.audit.case_records import CaseDecision
 
 PlacedArtefact = tuple[str, Artefact]
 """An artefact and the prefix of all ids of its chapter, such as `corpus-1`."""
