@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from hoofbeat.audit import Audit
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.corpus import Corpus
+    from hoofbeat.engine import running_on
     from hoofbeat.errors import BatchPending, BudgetSpent, HoofbeatError
     from hoofbeat.folders import CheckFolder, LeakageFolder, RankingsFolder, ReportFolder
     from hoofbeat.folders import open_folder as open
@@ -85,6 +86,7 @@ _HOMES = {
     ),
     "hoofbeat.errors": ("HoofbeatError", "BudgetSpent", "BatchPending"),
     "hoofbeat.progress": ("SILENT",),
+    "hoofbeat.engine": ("running_on",),
 }  # fmt: skip
 _PLACES = {name: (module, name) for module, names in _HOMES.items() for name in names}
 _PLACES["open"] = ("hoofbeat.folders", "open_folder")
@@ -96,7 +98,7 @@ __all__ = [
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
     "import_benchmark", "import_corpus", "import_predictions", "judge", "load_plugin", "open", "report", "retrieve",
-    "run_paper", "verify",
+    "run_paper", "running_on", "verify",
 ]  # fmt: skip
 
 

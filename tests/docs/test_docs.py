@@ -171,7 +171,7 @@ def parse(words: list[str]) -> None:
         assert found is not None, words
         command, words = found, words[1:]
     if words not in (["--help"], ["-h"]):
-        command.make_context("hoofbeat", words, parent=context)
+        command.make_context("hoofbeat", words, parent=context).close()  # --on holds until then
 
 
 def test_every_verb_is_documented() -> None:

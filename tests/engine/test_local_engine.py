@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from hoofbeat.cli import main
+from hoofbeat.cli.session import command_words
 from hoofbeat.engine import current_engine, local_engine, running_on
 from hoofbeat.engine.local_engine import LocalEngine
 from hoofbeat.engine.ray_engine import RayEngine
 from hoofbeat.errors import ClusterError, InputError, UsageError
+from hoofbeat.models import load_config
 from tests.engine.works import KillsOnce, broken, refuse, slow_square, square
 
 
@@ -100,3 +103,25 @@ def test_a_cluster_out_of_reach_is_an_error_at_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("RAY_ADDRESS", "no-such-host.invalid:6379")
     with pytest.raises(ClusterError, match="no Ray cluster answers there"):
         list(RayEngine().map(square, [1]))
+
+
+def test_the_configuration_may_name_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hoofbeat.toml").write_text('on = "sky"')
+    for words, told in ((["--title", "x"], "work can't run on 'sky'"), (["--on", "moon"], "work can't run on 'moon'")):
+        with pytest.raises(SystemExit) as ended:
+            main(["corpus", "import", "nothing", *words])
+        assert ended.value.code == 2
+        assert told in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["corpus", "import", "nothing", "--on", "local"])
+    assert "there is no such file or folder" in capsys.readouterr().err
+    assert load_config().on == "sky"
+
+
+def test_where_a_command_ran_is_not_in_its_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
+    for words in (["--on", "ray"], ["--on=ray"], ["--json"], []):
+        monkeypatch.setattr("sys.argv", ["hoofbeat", "corpus", "import", "in", *words, "-o", "c"])
+        assert command_words() == ["hoofbeat", "corpus", "import", "in", "-o", "c"]

@@ -25,6 +25,8 @@ from hoofbeat.models.encoders import vector_cache
 from hoofbeat.retrieval.corpus_index import index_corpus
 from hoofbeat.retrieval.index import postings
 from tests.corpus.test_corpus_import import folder_bytes
+from tests.docs.test_docs import _BLOCK as BLOCK
+from tests.docs.test_docs import ROOT, commands, run_in
 from tests.engine.works import KillsOnce, refuse, slow_square, square
 from tests.helpers import needs_weights
 
@@ -111,7 +113,11 @@ def test_indexes_and_vectors_give_the_same_bytes(source: Path, tmp_path: Path, m
 @pytest.mark.usefixtures("cluster")
 def test_order_errors_and_files_that_a_worker_cant_see(tmp_path: Path) -> None:
     engine = RayEngine()
-    assert list(engine.map(square, range(50))) == [number * number for number in range(50)]
+    seen: list[int] = []
+    results = engine.map(square, (seen.append(number) or number for number in range(200)))  # type: ignore[func-returns-value]
+    assert [next(results) for _ in range(3)] == [0, 1, 4]
+    assert len(seen) <= 12, "few parts wait, so the command's memory stays flat"
+    assert list(results) == [number * number for number in range(3, 200)]
     with pytest.raises(InputError, match="three is no good") as caught:
         list(engine.map(refuse, range(9)))
     assert str(caught.value.where).startswith("part 3 (on ")
@@ -164,3 +170,19 @@ def test_a_command_killed_with_9_is_run_again_to_the_same_bytes(cluster: Any, tm
     again = folder_bytes(tmp_path / "c")
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
     assert folder_bytes(tmp_path / "c") == again
+
+
+def test_the_page_on_scale_runs_as_it_stands(
+    cluster: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    (tmp_path / "articles").symlink_to(source)
+    page = ROOT / "docs" / "scale.md"
+    run_in(tmp_path, commands(page, "console"))
+    made = [folder_bytes(tmp_path / name) for name in ("corpus", "corpus-by-ray")]
+    for files in made:
+        files["manifest.json"] = files["manifest.json"].replace(b"corpus-by-ray", b"corpus")  # the -o of the command
+    assert made[0] == made[1]
+    [code] = [body for kind, body in BLOCK.findall(page.read_text("utf-8")) if kind == "python"]
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})  # the page's own words
