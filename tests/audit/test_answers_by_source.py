@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -417,6 +418,11 @@ def test_hero_s_evidence_comes_question_by_question_from_its_sources() -> None:
     for each in shown:
         assert each.trace[0].what == f"route: {each.route}"
         assert {passage.document for passage in each.passages} == {each.source}
+    searched = {step.what: step.text for each in shown if each.route != "whole" for step in each.trace}
+    assert re.fullmatch(r"\d+ sections, \d+ children", searched["document model"])
+    assert searched["reranking"].startswith("off: no cross-encoder or model is named")
+    assert re.match(r"1\. 0\.\d{4} \w+", searched["fused"])  # rank, score, and what the child says
+    assert not any(step.what == "reranking" for each in shown if each.route == "whole" for step in each.trace)
 
 
 @pytest.mark.parametrize("max_groups", [0, 12])

@@ -7,8 +7,10 @@ from hoofbeat.audit.silence import silence_steps
 from hoofbeat.audit.source_citations import is_grounded
 from hoofbeat.audit.source_names import SourceName
 from hoofbeat.records import Answer, Passage, TraceStep
-from hoofbeat.reports.model import SideView
+from hoofbeat.reports.model import PairView, SideView
 from hoofbeat.reports.sections.audits.audit_facts import miss_notes, side_view
+from hoofbeat.reports.viewers import block_nodes, markup
+from hoofbeat.retrieval.hero.hero_evidence import RERANKING_OFF
 
 SHOWN = (Passage(id="d#1", document="d", heading="Bathing", text="Showers are fine. No bath for four weeks."),)
 NAME = SourceName(id="d", short="Alder", institution="Alder", title="Handbook", date="")
@@ -36,6 +38,21 @@ def test_a_silent_side_shows_its_proof() -> None:
     (near,) = view.others
     assert near.source.startswith("nearest, score 1.00 of 1 · Bathing")
     assert "No bath for four weeks." in near.text
+
+
+def test_a_side_that_was_searched_shows_every_layer_and_which_is_off() -> None:
+    steps = [
+        TraceStep(stage="hero", what=what, text=text)
+        for what, text in (
+            ("searched", "May I bath?"), ("document model", "5 sections, 6 children"), ("reranking", RERANKING_OFF),
+        )
+    ]  # fmt: skip
+    view = side_view(_answer(*steps), NAME)
+    assert [step.what for step in view.trace][-2:] == ["hero: document model", "hero: reranking"]
+    block = PairView(a=view, b=SideView(name="Brook", text="A bath is fine."), label="Divergent", tone=3)
+    page = "".join(map(markup, block_nodes(block)))
+    assert "How the passages were found, without reranking (4 steps)" in page
+    assert side_view(_answer(), NAME).trace == ()
 
 
 def test_a_difference_may_be_a_miss_where_only_parts_were_read() -> None:

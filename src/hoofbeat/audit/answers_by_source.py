@@ -29,7 +29,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Answer, Document, Failure, Passage, Question, TraceStep, Usage
 from hoofbeat.retrieval import Retriever, parse, sections
-from hoofbeat.retrieval.hero.hero_evidence import ChildRank, HeroTrace
+from hoofbeat.retrieval.hero.hero_evidence import ChildRank, EvidencePassage, HeroTrace
 from hoofbeat.retrieval.line import Node, Pipeline
 from hoofbeat.retrieval.stage_roles import EvidenceRanker
 from hoofbeat.text import for_word_matching
@@ -235,14 +235,18 @@ def trace_steps(trace: HeroTrace) -> tuple[TraceStep, ...]:
     if trace.searched:
         added = "; ".join(f"{each.matched} → {', '.join(each.terms)}" for each in trace.added)
         steps.append(TraceStep(stage="hero", what="searched", text=f"{trace.searched}\nadded: {added or 'nothing'}"))
+    if trace.children:
+        text = f"{trace.sections:,} sections, {trace.children:,} children"
+        steps.append(TraceStep(stage="hero", what="document model", text=text))
     for signal in trace.signals:
         head = f"weight {signal.weight:g}, {signal.reached} children reached"
         steps.append(_ranking(signal.name, signal.best, head))
-    for name, places in (("fused", trace.fused), ("reranked", trace.reranked)):
-        if places:
-            steps.append(_ranking(name, places))
+    if trace.fused:
+        steps.append(_ranking("fused", trace.fused))
+    if trace.reranking:
+        steps.append(_ranking("reranked" if trace.reranked else "reranking", trace.reranked, trace.reranking))
     if trace.shown:
-        lines = [f"{each.heading}: {each.characters} characters, led to by {each.child}" for each in trace.shown]
+        lines = [_evidence_line(each) for each in trace.shown]
         found = tuple(each.passage for each in trace.shown)
         steps.append(TraceStep(stage="hero", what="evidence", text="\n".join(lines), found=found))
     if (strength := trace.sufficiency) is not None:
@@ -253,10 +257,15 @@ def trace_steps(trace: HeroTrace) -> tuple[TraceStep, ...]:
     return tuple(steps)
 
 
+def _evidence_line(passage: EvidencePassage) -> str:
+    beside = f", with its neighbours {', '.join(passage.neighbours)}" if passage.neighbours else ""
+    return f"{passage.heading}: {passage.characters} characters{beside}, led to by {passage.child}"
+
+
 def _ranking(name: str, places: Sequence[ChildRank], head: str = "") -> TraceStep:
-    scores = ", ".join(f"{place.rank}: {place.score:.4f}" for place in places)
-    text = f"{head}; {scores}" if head and scores else head or scores
-    return TraceStep(stage="hero", what=name, text=text, found=tuple(place.passage for place in places))
+    lines = [head] if head else []
+    lines += [f"{place.rank}. {place.score:.4f} {place.opening}" for place in places]
+    return TraceStep(stage="hero", what=name, text="\n".join(lines), found=tuple(place.passage for place in places))
 
 
 _QUESTION = 1000  # bytes; room for questions is left in steps of it

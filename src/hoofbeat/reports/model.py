@@ -184,7 +184,7 @@ class SideView(Struct, frozen=True, kw_only=True):
     """What one source says: its answer, the passages it cites, others that were shown, and what is to be doubted.
 
     `id` is the source's id, for the small print below its name; `marks` are parts of the text (start, end). `partly`
-    says that only parts of the source were read, found by a search.
+    says that only parts of the source were read, found by a search; `trace` how that search went.
     """
 
     name: str
@@ -196,6 +196,7 @@ class SideView(Struct, frozen=True, kw_only=True):
     unshown: int = 0
     warnings: tuple[str, ...] = ()
     partly: bool = False
+    trace: tuple[TraceView, ...] = ()
 
 
 class PairView(Struct, frozen=True, kw_only=True):

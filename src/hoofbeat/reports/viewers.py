@@ -253,13 +253,22 @@ def _said(view: AnswerView) -> Iterator[Node]:
     if view.reasoning:
         yield _folded("Reasoning of the model", [_prose(view.reasoning)])
     if view.trace:
-        yield _folded(f"What the agent did ({len(view.trace)} steps)", [element("ol.trace", *map(_step, view.trace))])
+        yield _trace(view.trace)
     yield from map(_passage, (each for each in view.passages if each.cited))
     if rest := [each for each in view.passages if not each.cited]:
         yield _folded(f"Passages shown ({len(rest)})", map(_passage, rest))
     if view.dropped:
         listed = (element("li", name, dir="auto") for name in view.dropped)
         yield _folded(f"Documents that did not fit ({len(view.dropped)})", [element("ul", *listed)])
+
+
+def _trace(steps: Sequence[TraceView]) -> Element:
+    """Steps one after the other; of a search by HERO the title says whether its layer of reranking is off."""
+    title = "What the agent did"
+    if any(step.what == "hero: document model" for step in steps):
+        off = any(step.what == "hero: reranking" and step.text.startswith("off") for step in steps)
+        title = f"How the passages were found{', without reranking' if off else ''}"
+    return _folded(f"{title} ({len(steps)} steps)", [element("ol.trace", *map(_step, steps))])
 
 
 def _pair(view: PairView) -> Iterator[Node]:
@@ -282,6 +291,8 @@ def _side(view: SideView) -> Element:
         more = f", {view.unshown:,} more not kept here" if view.unshown else ""
         cited = "Other passages" if view.cited else "Passages"
         parts.append(_folded(f"{cited} the model was shown ({len(view.others)}{more})", map(_passage, view.others)))
+    if view.trace:
+        parts.append(_trace(view.trace))
     return element("div", *parts)
 
 

@@ -336,7 +336,9 @@ def test_explaining_shows_every_layer() -> None:
         "dense, weight 1",
         "titles, weight 0.5",
         "fused by reciprocal rank",
-        "reranked",
+        "model    5 sections, 6 children",
+        "Bathing: No tub for six weeks. Showers are fine.",
+        "reranking by yesno, the best 20 children",
         "evidence",
         "Bathing (",
         f"from {CHILD}3",
@@ -344,7 +346,10 @@ def test_explaining_shows_every_layer() -> None:
     ):
         assert words in text
     assert "\x1b" not in text
-    assert "route    whole" in explain(one(hero(BOOK, settings=HeroSettings()), "tub"))
+    assert "reranking off: no cross-encoder or model is named" in explain(one(hero(BOOK), "tub"))
+    whole = explain(one(hero(BOOK, settings=HeroSettings()), "tub"))
+    assert "route    whole" in whole
+    assert "reranking" not in whole
 
 
 # The teaching handbooks, with the real encoder

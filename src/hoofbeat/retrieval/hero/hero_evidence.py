@@ -17,6 +17,7 @@ from hoofbeat.records import Failure, Passage
 from hoofbeat.retrieval.hero.hero_signals import NAVIGATION, Concept, ExpansionMatch, HeroQuery, HeroSettings, Signals
 from hoofbeat.retrieval.hero.parent_sections import EvidenceUnit, EvidenceUnits, ParentSections
 from hoofbeat.retrieval.index.topk import Floats, Ranking, Rankings
+from hoofbeat.text import cut
 
 Route = Literal["whole", "retrieved", "fallback"]
 """All of a source because it is short; its best passages; or all of it because those are weak."""
@@ -24,15 +25,23 @@ Route = Literal["whole", "retrieved", "fallback"]
 TRACE_DEPTH = 5
 """How many places of each ranking a trace keeps."""
 
+RERANKING_OFF = "off: no cross-encoder or model is named (hero[rerank=…]); the fused order stays"
+"""What a trace says of reranking where the line names no reranker."""
+
 _QUOTE = 88
+_OPENING = 60
 
 
-class ChildRank(Struct, frozen=True, kw_only=True):
-    """A child chunk's place in a ranking. Children that share a section share its rank in the navigation signals."""
+class ChildRank(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A child chunk's place in a ranking. Children that share a section share its rank in the navigation signals.
+
+    `opening` is the child's heading and its first words.
+    """
 
     passage: str
     rank: int
     score: float
+    opening: str = ""
 
 
 class SignalTrace(Struct, frozen=True, kw_only=True):
@@ -69,7 +78,11 @@ class Sufficiency(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HeroTrace(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything that led to the evidence for one question from one source."""
+    """Everything that led to the evidence for one question from one source.
+
+    `sections` and `children` count what the source is divided into; `reranking` names the reranker, or says that there
+    is none. They are empty where nothing was searched.
+    """
 
     question: str
     document: str
@@ -80,8 +93,11 @@ class HeroTrace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     query: str
     searched: str = ""
     added: tuple[ExpansionMatch, ...] = ()
+    sections: int = 0
+    children: int = 0
     signals: tuple[SignalTrace, ...] = ()
     fused: tuple[ChildRank, ...] = ()
+    reranking: str = ""
     reranked: tuple[ChildRank, ...] = ()
     shown: tuple[EvidencePassage, ...] = ()
     sufficiency: Sufficiency | None = None
@@ -97,6 +113,8 @@ def explain_trace(trace: HeroTrace) -> str:
     ]
     if trace.failure is not None:
         lines.append(f"failed   {trace.failure.kind}: {_short(trace.failure.message)}")
+    if trace.children:
+        lines.append(f"model    {trace.sections:,} sections, {trace.children:,} children")
     if trace.searched:
         added = "; ".join(f"{each.matched} → {', '.join(each.terms)}" for each in trace.added)
         lines.append(f"expanded {added or 'nothing was added'}")
@@ -105,14 +123,17 @@ def explain_trace(trace: HeroTrace) -> str:
         lines += _ranking(head, signal.best, len(signal.best) < signal.reached)
     if trace.fused:
         lines += _ranking("fused by reciprocal rank", trace.fused, more=False)
-    if trace.reranked:
-        lines += _ranking("reranked", trace.reranked, more=False)
+    if trace.reranking:
+        lines += _ranking(f"reranking {trace.reranking}", trace.reranked, more=False)
     lines += _evidence(trace)
     return "\n".join(lines)
 
 
 def _ranking(head: str, places: tuple[ChildRank, ...], more: bool) -> list[str]:
-    lines = [head] + [f"  {place.rank:>3}  {place.score:>9.4f}  {place.passage}" for place in places]
+    lines = [head]
+    for place in places:
+        lines.append(f"  {place.rank:>3}  {place.score:>9.4f}  {place.passage}")
+        lines += [f"                  {_short(place.opening)}"] if place.opening else []
     return [*lines, "  …"] if more and places else lines
 
 
@@ -322,8 +343,11 @@ class HeroEvidence:
             query=query.text,
             searched=self._asked.lexical if trail else "",
             added=self._asked.added if trail else (),
+            sections=self._tools.parents.count(self._source) if trail else 0,
+            children=int(np.diff(self._tools.signals.layout.children.bounds)[self._source]) if trail else 0,
             signals=self._signal_traces(),
             fused=self._places(trail.found.fused.ranking(trail.place)) if trail else (),
+            reranking=self._reranking() if trail else "",
             reranked=self._places(trail.reranked) if trail and trail.reranked else (),
             shown=tuple(map(self._shown, self._units)),
             sufficiency=self._sufficiency(),
@@ -342,13 +366,31 @@ class HeroEvidence:
             failure=self.failure,
         )
 
+    def _reranking(self) -> str:
+        settings = self._settings
+        return (
+            RERANKING_OFF
+            if settings.rerank == "none"
+            else f"by {settings.rerank}, the best {settings.depth:,} children"
+        )
+
+    def _opening(self, number: int) -> str:
+        passage = self._tools.signals.layout.children.passages[number]
+        words = cut(" ".join(passage.text[: 4 * _OPENING].split()), _OPENING)
+        return f"{passage.heading}: {words}" if passage.heading else words
+
     def _child(self, number: int) -> str:
         return self._tools.signals.layout.children.passages[number].id
 
     def _places(self, ranking: Ranking, ranks: Sequence[int] = ()) -> tuple[ChildRank, ...]:
         best = zip(ranking.indices[:TRACE_DEPTH].tolist(), ranking.scores[:TRACE_DEPTH].tolist(), strict=True)
         return tuple(
-            ChildRank(passage=self._child(child), rank=ranks[place] if ranks else place + 1, score=score)
+            ChildRank(
+                passage=self._child(child),
+                rank=ranks[place] if ranks else place + 1,
+                score=score,
+                opening=self._opening(child),
+            )
             for place, (child, score) in enumerate(best)
         )
 

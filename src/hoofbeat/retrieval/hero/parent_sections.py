@@ -133,7 +133,7 @@ class ParentSections:
         self.run_lo: list[int] = lo[held].tolist()
         self.run_hi: list[int] = hi[held].tolist()
         self.run_document: list[int] = layout.sections.document_of[held].tolist()
-        self._reach = {  # the first and last run of each document
+        self._reach: dict[int, tuple[int, int]] = {  # the first and last run of each document
             document: (self.run_of[first], self.run_of[last - 1])
             for document, (first, last) in enumerate(pairwise(self._bounds.tolist()))
             if first < last
@@ -319,6 +319,11 @@ class ParentSections:
         first, last = self._reach.get(source, (0, -1))
         runs = range(first, last + 1)
         return [self._slice(run, self.starts[self.run_lo[run]], self.ends[self.run_hi[run] - 1]) for run in runs]
+
+    def count(self, source: int) -> int:
+        """How many sections of a source hold children."""
+        first, last = self._reach.get(source, (0, -1))
+        return last - first + 1
 
     def neighbours(self, unit: EvidenceUnit) -> list[str]:
         """The headings of the neighbours that a unit took."""

@@ -457,6 +457,7 @@ def _answers(index: AuditIndex, question: int, sources: Sequence[int]) -> tuple[
                 reading=cited,
                 warnings=answer.warnings,
                 passages=side.others if answer.absent else side.cited,
+                trace=side.trace,
             )
         )
     return tuple(views)

@@ -22,8 +22,9 @@ from hoofbeat.facets import facet_names
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.records import Answer, Document, Passage, Question
 from hoofbeat.reports.item_views import failure_text
-from hoofbeat.reports.model import PassageView, SideView
+from hoofbeat.reports.model import PassageView, SideView, TraceView
 
+_HERO = "hero"
 _ANSWER = 3000
 _CITED, _CITED_TEXT = 3, 1600
 _OTHERS, _OTHER_TEXT = 5, 420
@@ -52,6 +53,7 @@ def side_view(answer: Answer, name: SourceName) -> SideView:
         unshown=max(0, len(others) - _OTHERS) + max(0, len(cited) - _CITED),
         warnings=answer.warnings,
         partly=was_searched(answer),
+        trace=_search_trace(answer),
     )
 
 
@@ -83,7 +85,16 @@ def _silent_side(answer: Answer, name: SourceName, told: str) -> SideView:
         others=tuple(near),
         unshown=max(0, len(answer.evidence) - len(near)),
         warnings=answer.warnings,
+        trace=_search_trace(answer),
     )
+
+
+def _search_trace(answer: Answer) -> tuple[TraceView, ...]:
+    """What each layer of HERO gave, where the source was searched; ids of passages are left out."""
+    steps = [step for step in answer.trace if step.stage == _HERO]
+    if not any(step.what == "searched" for step in steps):
+        return ()
+    return tuple(TraceView(what=f"{_HERO}: {step.what}", text=step.text) for step in steps)
 
 
 def silent_text(answer: Answer) -> str:
