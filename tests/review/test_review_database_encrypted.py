@@ -18,8 +18,11 @@ from msgspec import Struct
 from sqlalchemy import text
 
 from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.retrieval.index.postgres_vectors import VectorTable
 from hoofbeat.review.review_records import DatabaseError
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.store.ledger_places import open_ledger
+from hoofbeat.store.postgres_ledger import PostgresLedger
 from tests.review.certificates import Certificate, make_authority, make_certificate
 from tests.review.stores import make_study
 
@@ -188,3 +191,24 @@ def test_a_server_that_does_not_encrypt_is_told() -> None:
                 f"postgresql://postgres:hush@127.0.0.1:{listener.getsockname()[1]}/postgres?sslmode=require"
             )
         refusing.join(10)
+
+
+def test_the_ledger_is_encrypted_by_the_same_rules(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"postgresql://postgres@localhost:{server.port}/postgres?sslmode=verify-full&sslrootcert="
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    with pytest.raises(HoofbeatError, match="refuses the user or the password"):
+        open_ledger(f"{address}{server.authority.certificate}")
+    monkeypatch.setenv("PGPASSWORD", "hush-hush")
+    with pytest.raises(HoofbeatError, match="of nobody whom this machine trusts") as caught:
+        open_ledger(f"{address}{server.stranger.certificate}")
+    assert "hush-hush" not in f"{caught.value}{caught.value.details}"
+    with open_ledger(f"{address}{server.authority.certificate}") as ledger:
+        assert isinstance(ledger, PostgresLedger)
+        assert ledger._run("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == [[True]]
+        assert ledger.stats().calls == 0
+
+
+def test_a_server_that_has_no_pgvector_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "hush-hush")
+    with pytest.raises(UsageError, match="the database has no pgvector"):
+        VectorTable(f"postgresql://postgres@localhost:{server.port}/postgres", ["any"], "encoder")

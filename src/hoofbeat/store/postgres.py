@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pg8000.native import Connection  # type: ignore[import-untyped]
 
 _CONNECT_SECONDS = 10
-_ANSWER_SECONDS = 60
 _SCHEMES = ("postgresql://", "postgres://")
 # A machine that vanished is noticed by the server after a minute: then its session ends, and its locks with it.
 _KEEPALIVE = "SET tcp_keepalives_idle=30; SET tcp_keepalives_interval=10; SET tcp_keepalives_count=3"
@@ -76,7 +76,7 @@ class PostgresServer:
             ) from None
         try:
             connection = Connection(**self._settings, timeout=_CONNECT_SECONDS, application_name="hoofbeat")
-            connection._usock.settimeout(_ANSWER_SECONDS)  # a long answer is not a server out of reach
+            _wait_long(connection._usock, by_network="host" in self._settings)
             connection.run(_KEEPALIVE)
         except Exception as err:
             raise self.error(err) from None
@@ -88,6 +88,19 @@ class PostgresServer:
         return OutputError(what, where=self.where, fix=fix, details={"code": error_code(err)})
 
 
+def _wait_long(line: Any, *, by_network: bool) -> None:
+    """Wait for an answer as long as the server is there: building an index may take an hour.
+
+    Linux notices within about a minute that the other machine is gone; other systems by their own settings.
+    """
+    line.settimeout(None)
+    if by_network and sys.platform == "linux":
+        for option, value in _TCP_OPTIONS.items():
+            line.setsockopt(_TCP, option, value)
+
+
+_TCP = 6
+_TCP_OPTIONS = {4: 30, 5: 10, 6: 3, 18: 60_000}  # TCP_KEEPIDLE, _KEEPINTVL, _KEEPCNT; TCP_USER_TIMEOUT in ms
 _ADDRESS = "write it as postgresql://USER@HOST/DATABASE"
 _LOST = ("08", "57P")  # connection errors; the server is stopped, starts, or dropped the connection
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS hoofbeat_collections (
     facts text NOT NULL
 )
 """
+_PREPARING = 1215262568  # any number that nobody else takes in this database
 _TYPES: dict[Storage, tuple[str, str]] = {"float32": ("vector", ">f4"), "float16": ("halfvec", ">f2")}
 _SENT = 4096  # rows at a time
 _NEIGHBOURS = 32
@@ -96,9 +97,12 @@ class VectorTable:
         self.rows = self.dimension = 0
         self.longest = 0.0
         self.facts = ""
-        with self.told():
-            self._check_extension()
-            self.connection.run(_REGISTER)
+        try:
+            with self.told():
+                self._prepare()
+        except BaseException:
+            self.connection.close()
+            raise
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -110,7 +114,24 @@ class VectorTable:
         except Exception as err:
             raise self.server.error(err) from None
 
-    def _check_extension(self) -> None:
+    def _prepare(self) -> None:
+        """Have pgvector and the list of collections there; a user who may only use them is not asked to make them."""
+        there = (
+            "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = :extension), to_regclass('hoofbeat_collections')"
+        )
+        if None in (found := self.connection.run(there, extension=_EXTENSION)[0]) or not found[0]:
+            with self._transaction(_PREPARING):
+                self._make_extension()
+                self.connection.run(_REGISTER)
+        [[version]] = self.connection.run(f"SELECT extversion FROM pg_extension WHERE extname = '{_EXTENSION}'")  # noqa: S608
+        if tuple(int(part) for part in version.split(".")[:2]) < _MIN_VERSION:
+            raise UsageError(
+                f"the database has pgvector {version}, and 0.8 or newer is needed",
+                where=self.server.where,
+                fix="upgrade pgvector on the server, then run: ALTER EXTENSION vector UPDATE",
+            )
+
+    def _make_extension(self) -> None:
         try:
             self.connection.run(f"CREATE EXTENSION IF NOT EXISTS {_EXTENSION}")
         except Exception as err:
@@ -121,13 +142,19 @@ class VectorTable:
                 where=self.server.where,
                 fix="install pgvector on the server, and have its administrator run: CREATE EXTENSION vector",
             ) from None
-        [[version]] = self.connection.run(f"SELECT extversion FROM pg_extension WHERE extname = '{_EXTENSION}'")  # noqa: S608
-        if tuple(int(part) for part in version.split(".")[:2]) < _MIN_VERSION:
-            raise UsageError(
-                f"the database has pgvector {version}, and 0.8 or newer is needed",
-                where=self.server.where,
-                fix="upgrade pgvector on the server, then run: ALTER EXTENSION vector UPDATE",
-            )
+
+    @contextmanager
+    def _transaction(self, number: int) -> Iterator[None]:
+        """A transaction that waits for others with the same number."""
+        self.connection.run("BEGIN")
+        try:
+            self.connection.run(f"SELECT pg_advisory_xact_lock({number})")
+            yield
+            self.connection.run("COMMIT")
+        except BaseException:
+            with suppress(Exception):
+                self.connection.run("ROLLBACK")
+            raise
 
     def open(self, make: Callable[[], LoadedVectors], progress: Progress = SILENT) -> Indices:
         """Load the vectors unless they are there; returns the passage that each belongs to.
@@ -137,17 +164,10 @@ class VectorTable:
         with self.told():
             if not self._registered():
                 made = make()
-                self.connection.run("BEGIN")
-                try:
-                    number = int(self.name[-15:], 16)
-                    self.connection.run(f"SELECT pg_advisory_xact_lock({number})")
+                with self._transaction(int(self.name[-15:], 16)):
                     if not self._registered():
                         self._load(made, progress)
                         self._registered()
-                    self.connection.run("COMMIT")
-                except BaseException:
-                    self.connection.run("ROLLBACK")
-                    raise
             query = f"SELECT string_agg(int4send(owner), ''::bytea ORDER BY place) FROM {self.name}"  # noqa: S608
             return np.frombuffer(self.connection.run(query)[0][0] or b"", ">i4").astype(np.int64)
 
