@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
-from hoofbeat.audit.economy.economy_audit import CarriedLabels, smallest_sample
+from hoofbeat.audit.economy.economy_audit import CarriedLabels, usual_sample
 from hoofbeat.audit.economy.positions import Position, SortedAnswers, sorting_calls
 from hoofbeat.audit.pair_plan import Claim, PairVerdict
 from hoofbeat.prompts import load_pack
@@ -77,10 +77,9 @@ def planted(sources: int, questions: int, positions: int, *, errors: float, nois
 def measure(case: Planted, risk: float) -> tuple[int, int, float, float, int]:
     """Calls without and with economy, agreement over all pairs, the bound, and questions that were judged whole."""
     found = CarriedLabels(case.questions, case.claims, PACK, risk=risk, seed=case.seed)
-    sample = smallest_sample(2, risk)
-    chosen = found.to_sort(sample)
-    if chosen:
-        found.sort(chosen, case.sort)
+    sample = usual_sample(found.sortable_pairs, risk)
+    if found.sortable_pairs > sample:
+        found.sort(case.sort)
         found.judge_positions(case.judge)
         found.check(sample, case.judge)
     told = found.metrics(1)

@@ -153,7 +153,7 @@ def economy_range(plan: AuditPlan, judges: int) -> str:
     assert plan.economy is not None
     counts = [count for count in plan.sources_asked.values() if count > 1]
     pairs = sum(count * (count - 1) // 2 for count in counts) * judges
-    sorting = sum(map(sorting_calls, counts))
+    sorting, sample = sum(map(sorting_calls, counts)), plan.economy.sample(pairs // judges)
     if not sorting:
         return "economy: no question has four sources or more, so nothing can be saved; all pairs will be judged"
 
@@ -162,7 +162,7 @@ def economy_range(plan: AuditPlan, judges: int) -> str:
         for count in counts:
             held = min(most, count) if sorting_calls(count) else count
             needed += held * (held - 1) // 2 + min(held, count // 3) * (held < count)
-        return min(needed + plan.economy.sample, pairs // judges) * judges + sorting  # type: ignore[union-attr]
+        return min(needed + sample, pairs // judges) * judges + sorting
 
     return (
         f"economy: {pairs:,} calls would compare all pairs if every source answers; with economy {with_positions(3):,} "

@@ -104,8 +104,25 @@ def test_sources_with_the_same_text_hold_the_same_position() -> None:
     assert by_pair["s001", "u"] == ("Divergent", "group")
 
 
-def test_a_dissolved_position_leaves_every_answer_by_itself() -> None:
-    claims = planted("aaab")
+def test_answers_that_leave_a_position_hold_one_together() -> None:
+    claims = planted("aaaab")
     held = held_by(claims)
-    held.dissolve(0)
-    assert rows_of(claims, held)[1] == 6
+    assert held.split(0, [1, 3]) == 2
+    assert [each.members for each in held.positions] == [(0, 2), (4,), (1, 3)]
+    assert rows_of(claims, held)[1] == 3
+
+
+def test_of_confirmed_positions_the_label_of_most_is_carried() -> None:
+    claims = planted("aaabbb")
+    whole, held = plan_pairs(QUESTION, claims), held_by(claims)
+    held.confirmed = True
+    first = carry(whole, held)
+    between = [pair for pair in first.plan.asked if len({position_of(whole.texts[place]) for place in pair}) == 2]
+    assert len(between) == 3
+    told = {pair: PairVerdict(label="Consistent" if pair == between[0] else "Divergent") for pair in first.plan.asked}
+    carried = carry(whole, held, told)
+    speaking = {whole.asked[by] for by in carried.asked_by.tolist() if whole.asked[by] not in held.own}
+    assert between[1] in speaking
+    numbers = [number for number, pair in enumerate(whole.asked) if pair not in first.plan.asked]
+    outside = [number for number in numbers if not carried.inside(number)]
+    assert {whole.asked[carried.asked_by[number]] for number in outside} == {between[1]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from hoofbeat.audit.answers_file import SourceAnswer
 from hoofbeat.audit.audit_estimate import economy_range, estimate_audit
 from hoofbeat.audit.audit_plan import read_shard
 from hoofbeat.audit.economy.economy_audit import ROUNDS, CarriedLabels, Economy, economy_words
+from hoofbeat.audit.economy.positions import Position, SortedAnswers
 from hoofbeat.audit.pair_plan import PairVerdict
 from hoofbeat.audit.shard_merge import merge_audits
 from hoofbeat.errors import UsageError
@@ -153,7 +154,7 @@ def test_a_model_that_takes_two_positions_for_one_is_found_out(seed: int) -> Non
     }
     models = InMemory(lambda letter: "b" if letter == "c" else letter)
     found = CarriedLabels(questions, claims, PACK, risk=0.02, seed=seed)
-    found.sort(questions, models.sort)
+    found.sort(models.sort)
     found.judge_positions(models.judge)
     found.check(400, models.judge)
     assert len(found.rounds) == ROUNDS or found.rounds[-1].bound <= 0.02
@@ -162,14 +163,44 @@ def test_a_model_that_takes_two_positions_for_one_is_found_out(seed: int) -> Non
     assert wrong / len(labels) <= 0.02
 
 
-def test_a_position_whose_own_pair_disagrees_is_dissolved() -> None:
+def test_answers_that_are_sorted_wrongly_are_found_by_a_call_each_and_not_by_judging_all_pairs() -> None:
+    """One answer in twelve is taken for another position: after the first sample every answer is confirmed."""
+    questions = [Question(id=f"q{number:02}", text="From what age?") for number in range(12)]
+    claims = {each.id: planted("aaaaaaaaaaaaabbbbbbbbbbbbbbbbi") for each in questions}
+
+    class Slips(InMemory):
+        def sort(self, asked: Sequence[tuple[Question, Sequence[str]]]) -> list[SortedAnswers]:
+            found = []
+            for _, texts in asked:
+                groups: dict[str, list[int]] = {}
+                for place, text in enumerate(texts):
+                    right = position_of(text)
+                    groups.setdefault(right if place % 12 else {"a": "b", "b": "a"}.get(right, "a"), []).append(place)
+                found.append(SortedAnswers(tuple(Position(tuple(each)) for each in groups.values()), 2))
+            return found
+
+    models = Slips()
+    found = CarriedLabels(questions, claims, PACK, risk=0.05, seed=1)
+    found.sort(models.sort)
+    found.judge_positions(models.judge)
+    found.check(150, models.judge)
+    assert [each.bound <= 0.05 for each in found.rounds] == [False, True]
+    told = found.metrics(1)
+    assert (told["judged_whole"], told["calls_without"]) == (0, 12 * 435)
+    assert models.judged + 24 == told["calls"]
+    assert cast("int", told["calls"]) < 12 * 435 / 4
+    assert all(label == relation(one, two) for label, one, two in labels_of(found, questions))
+
+
+@pytest.mark.parametrize(("positions", "calls"), [("abcdef", 15), ("aaaaaaaaaabbbbbbbbbb", 28)])
+def test_a_position_whose_own_pair_disagrees_is_split(positions: str, calls: int) -> None:
     questions = [Question(id="q", text="From what age?")]
     models = InMemory(lambda _: "all")
-    found = CarriedLabels(questions, {"q": planted("abcdef")}, PACK, risk=0.05, seed=0)
-    found.sort(questions, models.sort)
+    found = CarriedLabels(questions, {"q": planted(positions)}, PACK, risk=0.05, seed=0)
+    found.sort(models.sort)
     found.judge_positions(models.judge)
-    assert len(found.plan(questions[0]).asked) == 15
-    assert all((label == "Consistent") == (one == two) for label, one, two in labels_of(found, questions))
+    assert len(found.plan(questions[0]).asked) == models.judged <= calls
+    assert all(label == relation(one, two) for label, one, two in labels_of(found, questions))
 
 
 def test_a_pair_that_can_not_be_judged_speaks_for_no_other() -> None:
@@ -182,7 +213,7 @@ def test_a_pair_that_can_not_be_judged_speaks_for_no_other() -> None:
     questions = [Question(id="q", text="From what age?")]
     models = Failing()
     found = CarriedLabels(questions, {"q": planted("aaaabbbb")}, PACK, risk=0.05, seed=0)
-    found.sort(questions, models.sort)
+    found.sort(models.sort)
     found.judge_positions(models.judge)
     plan = found.plan(questions[0])
     failed = [pair for pair, verdict in found.known["q"].items() if verdict.failure is not None]
@@ -193,7 +224,8 @@ def test_a_pair_that_can_not_be_judged_speaks_for_no_other() -> None:
 def test_a_check_that_is_too_small_for_the_risk_is_refused(ledger: Ledger) -> None:
     with PlantedServer() as server:
         model = a_model(server.spec(), ledger)
-        assert Economy(sorter=model, risk=0.05).sample > 100
+        plain = Economy(sorter=model, risk=0.05)
+        assert 100 < plain.sample(500) < plain.sample(10_000) < plain.sample(10**6) < 500
         with pytest.raises(UsageError, match="20 pairs can't show that the risk"):
             Economy(sorter=model, risk=0.05, check=20)
         with pytest.raises(UsageError, match="can't be kept"):

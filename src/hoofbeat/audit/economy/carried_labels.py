@@ -2,18 +2,24 @@
 
 One pair speaks for every two positions, and one for a position of three answers or more; the two answers of a position
 of two agree, as they were sorted. The pair is that of the plainest answers. All other pairs carry its label. Pairs in
-`own` are judged for themselves, whatever the positions say: those that a check drew, for example.
+`own` are judged for themselves, whatever the positions say: those that a check drew, for example. Where positions are
+`confirmed`, three pairs are judged for every two positions (as far as there are three), and the label that most of
+them have is carried: one wrong judgment does not decide for many pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from msgspec import Struct, field
 
 from hoofbeat.audit.economy.positions import Position
-from hoofbeat.audit.pair_plan import GROUP, Numbers, PairPlan, text_classes
+from hoofbeat.audit.pair_plan import GROUP, Numbers, PairPlan, PairVerdict, text_classes
+
+_VOTERS = 3
 
 AskedPair = tuple[int, int]
 """A pair that a plan asks: the places of two claims in the order the judge is shown them."""
@@ -27,11 +33,14 @@ class QuestionPositions(Struct):
 
     positions: list[Position]
     own: set[AskedPair] = field(default_factory=set)
+    confirmed: bool = False
 
-    def dissolve(self, number: int) -> None:
-        """Give every answer of a position a position by itself."""
-        parts = [Position((place,)) for place in self.positions[number].members]
-        self.positions[number : number + 1] = parts
+    def split(self, number: int, leaving: Sequence[int]) -> int:
+        """Let some answers leave a position for a new one of theirs; its number."""
+        old = self.positions[number]
+        self.positions[number] = Position(tuple(place for place in old.members if place not in leaving), old.line)
+        self.positions.append(Position(tuple(leaving)))
+        return len(self.positions) - 1
 
 
 class CarriedPlan(Struct, frozen=True):
@@ -50,8 +59,10 @@ class CarriedPlan(Struct, frozen=True):
         return one == two
 
 
-def carry(whole: PairPlan, held: QuestionPositions) -> CarriedPlan:
-    """The plan in which one pair is asked for every two positions, and the other pairs carry its label."""
+def carry(
+    whole: PairPlan, held: QuestionPositions, known: Mapping[AskedPair, PairVerdict] = MappingProxyType({})
+) -> CarriedPlan:
+    """The plan in which one pair speaks for every two positions; `known` are the judgments made so far."""
     if not whole.asked:
         return CarriedPlan(whole, [], np.empty(0, np.int64))
     home, rank = _homes(whole, held.positions)
@@ -66,8 +77,24 @@ def carry(whole: PairPlan, held: QuestionPositions) -> CarriedPlan:
     sizes[order] = count[kind]
     asked_by[(homes[:, 0] == homes[:, 1]) & (sizes == 1)] = -1
     own = np.array([pair in held.own for pair in whole.asked], bool)
+    if held.confirmed:
+        for first, size in zip(start.tolist(), count.tolist(), strict=True):
+            if size >= _VOTERS:
+                voters = order[first : first + _VOTERS].tolist()
+                own[voters] = True
+                asked_by[order[first : first + size]] = _speaker(voters, whole, known)
     asked_by[own] = np.flatnonzero(own)
     return CarriedPlan(_narrowed(whole, asked_by, homes, held.positions), [(g, h) for g, h in homes.tolist()], asked_by)
+
+
+def _speaker(voters: Sequence[int], whole: PairPlan, known: Mapping[AskedPair, PairVerdict]) -> int:
+    """The first of the pairs that has the label which most of them have; the first one while none is judged."""
+    judged = {number: known[whole.asked[number]] for number in voters if whole.asked[number] in known}
+    labels = Counter(verdict.label for verdict in judged.values() if verdict.failure is None)
+    if not labels:
+        return voters[0]
+    most = labels.most_common(1)[0][0]  # among equals that of the plainest pair
+    return next(number for number, verdict in judged.items() if verdict.label == most)
 
 
 def _homes(whole: PairPlan, positions: Sequence[Position]) -> tuple[Numbers, Numbers]:

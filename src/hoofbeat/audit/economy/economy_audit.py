@@ -1,11 +1,13 @@
 """Economy in an audit: answers are sorted into positions, few pairs are judged, and a sample bounds what is wrong.
 
 The order of work: a model sorts the answers of every question; the judge compares one pair for every two positions; a
-position whose own pair turns out to disagree is dissolved, and a pair that could not be judged speaks for nobody. Then
-the guarantee: of all pairs with a carried label some are drawn at random and judged. Clopper and Pearson's upper bound
-on the share that takes the wrong side (agree, disagree, say nothing) must not be above the stated risk. If it is, all
-pairs of the questions where a label was wrong are judged, and a fresh sample is drawn from the rest; if that fails as
-well, all pairs of all questions are judged. Each of the two bounds holds with 97.5%, so both hold with 95%.
+position whose own pair disagrees is split by comparing its answers with the plainest one, and a pair that could not be
+judged speaks for nobody. Then the guarantee: of all pairs with a carried label some are drawn at random and judged.
+Clopper and Pearson's upper bound on the share that takes the wrong side (agree, disagree, say nothing) must not be
+above the stated risk. If it is, more pairs are judged, and a fresh sample is drawn. First every answer is compared with
+the plainest one of its position, and three pairs are judged for every two positions: that costs calls by the answer,
+and finds answers that were sorted wrongly. Then all pairs of the questions where a label was still wrong are judged; in
+the end all pairs of all questions. Each of the three bounds holds with 98.3%, so all of them hold together with 95%.
 
 What the check judged keeps the judge's own label. All labels are those of the judge; the model that sorts may be a
 cheap one. Nothing depends on the order in which replies arrive, so the same inputs give the same labels.
@@ -21,7 +23,7 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from hoofbeat.audit.audit_folder import EconomyProbe, HeldPosition
-from hoofbeat.audit.economy.carried_labels import AskedPair, QuestionPositions, carry
+from hoofbeat.audit.economy.carried_labels import AskedPair, CarriedPlan, QuestionPositions, carry
 from hoofbeat.audit.economy.positions import MIN_ANSWERS, Position, SortedAnswers, sort_answers
 from hoofbeat.audit.pair_judge import PairJudge, judge_texts
 from hoofbeat.audit.pair_plan import GROUP, Claim, PairPlan, PairVerdict, plan_pairs, shown_texts, text_classes
@@ -34,11 +36,14 @@ from hoofbeat.prompts import Pack
 from hoofbeat.records import Question
 from hoofbeat.store.tables import seeded_number
 
-ROUNDS = 2
+ROUNDS = 3
 CONFIDENCE = 0.95
 _LEVEL = 1 - (1 - CONFIDENCE) / ROUNDS
-_WRONG = 2
-"""So many wrong labels in a sample of the usual size still pass."""
+_WRONG = (2, 10)
+"""So many wrong labels in a sample of the usual size still pass, at least and at most."""
+
+_SHARE = 0.02
+"""A sample is not made larger than this share of all pairs so that more wrong labels may pass."""
 
 Sort = Callable[[Sequence[tuple[Question, Sequence[str]]]], list[SortedAnswers]]
 """Sorts the answers of each question into positions."""
@@ -68,14 +73,20 @@ class Economy(Struct, frozen=True, kw_only=True):
                 fix=f"give --economy-check {fewest} or more, or a higher risk",
             )
 
-    @property
-    def sample(self) -> int:
-        """How many carried labels are judged for the check: by default enough that two wrong ones pass."""
-        return self.check or smallest_sample(_WRONG, self.risk)
+    def sample(self, pairs: int) -> int:
+        """How many carried labels are judged for the check of an audit that would judge so many pairs without it."""
+        return self.check or usual_sample(pairs, self.risk)
 
     def describe(self) -> dict[str, object]:
         """As a manifest records it."""
-        return {"risk": self.risk, "check": self.sample, "sorter": self.sorter.identity}
+        return {"risk": self.risk, "check": self.check, "sorter": self.sorter.identity}
+
+
+def usual_sample(pairs: int, risk: float) -> int:
+    """A sample in which two wrong labels pass, or more where there are pairs enough: a judge may have some noise."""
+    fewest, most = _WRONG
+    larger = (smallest_sample(wrong, risk) for wrong in range(most, fewest, -1))
+    return next((size for size in larger if size <= _SHARE * pairs), smallest_sample(fewest, risk))
 
 
 def smallest_sample(wrong: int, risk: float) -> int:
@@ -132,7 +143,7 @@ class CarriedLabels:
     def plan(self, question: Question) -> PairPlan:
         """The pairs of a question, with what is still asked of them."""
         held = self._held.get(question.id)
-        return self._whole(question) if held is None else carry(self._whole(question), held).plan
+        return self._whole(question) if held is None else self._carried(question).plan
 
     @cached_property
     def whole_pairs(self) -> dict[str, int]:
@@ -154,13 +165,19 @@ class CarriedLabels:
             first.values(), key=lambda place: seeded_number("position", self.seed, question.id, claims[place].source)
         )
 
-    def to_sort(self, sample: int) -> list[Question]:
-        """The questions whose answers are worth sorting: none where the check would have to judge all pairs."""
-        chosen = [each for each in self._questions if len(self._voices(each)) >= MIN_ANSWERS]
-        return chosen if sum(self.whole_pairs[each.id] for each in chosen) > sample else []
+    @cached_property
+    def sortable(self) -> list[Question]:
+        """The questions with enough answers to be sorted."""
+        return [each for each in self._questions if len(self._voices(each)) >= MIN_ANSWERS]
 
-    def sort(self, questions: Sequence[Question], sort: Sort) -> None:
-        """Have the answers of these questions sorted."""
+    @property
+    def sortable_pairs(self) -> int:
+        """How many pairs they would take without economy; where the check takes as many, nothing can be saved."""
+        return sum(self.whole_pairs[each.id] for each in self.sortable)
+
+    def sort(self, sort: Sort) -> None:
+        """Have the answers sorted of all questions with enough of them."""
+        questions = self.sortable
         voices = {each.id: self._voices(each) for each in questions}
         asked = []
         for each in questions:
@@ -177,31 +194,69 @@ class CarriedLabels:
         self.sorted = len(questions)
 
     def judge_positions(self, judged: JudgeAll) -> None:
-        """Judge one pair for every two positions; where it can't speak for the others, those are judged as well."""
+        """Judge one pair for every two positions; where it can't speak for the others, more are judged."""
         waiting = [each for each in self._questions if each.id in self._held]
         while waiting:
             self._judge({each.id: self.plan(each).asked for each in waiting}, judged)
-            waiting = [each for each in waiting if self._mistrusts(each)]
+            doubts = {each.id: self._doubts(each) for each in waiting}
+            self._split({name: broken for name, (broken, _) in doubts.items() if broken}, judged)
+            for name, (_, silent) in doubts.items():
+                self._held[name].own.update(silent)
+            waiting = [each for each in waiting if any(doubts[each.id])]
 
-    def _mistrusts(self, question: Question) -> bool:
-        """Change the positions where a judgment shows that they can't be kept; whether it did."""
+    def _doubts(self, question: Question) -> tuple[list[int], set[AskedPair]]:
+        """Positions whose own pair disagrees, and pairs to judge because that which speaks for them has no label."""
         held, known = self._held[question.id], self.known[question.id]
-        whole = self._whole(question)
-        carried = carry(whole, held)
+        whole, carried = self._whole(question), self._carried(question)
         broken: set[int] = set()
         silent: set[int] = set()
-        for number in np.unique(carried.asked_by[carried.asked_by >= 0]).tolist():
+        speaking, pairs = np.unique(carried.asked_by[carried.asked_by >= 0], return_counts=True)
+        for number in speaking[pairs > 1].tolist():
             verdict = known[whole.asked[number]]
             if verdict.failure is not None:
                 silent.add(number)
-            elif carried.inside(number) and self._side(verdict.label) != self._side(self.pack.consistent):
+            elif carried.inside(number) and not self._agrees(verdict):
                 broken.add(carried.homes[number][0])
-        before = len(held.own)
-        held.own.update(pair for pair, by in zip(whole.asked, carried.asked_by.tolist(), strict=True) if by in silent)
-        again = [number for number in sorted(broken, reverse=True) if len(held.positions[number].members) > 2]
-        for number in again:
-            held.dissolve(number)
-        return bool(again) or len(held.own) > before
+        unspoken = {pair for pair, by in zip(whole.asked, carried.asked_by.tolist(), strict=True) if by in silent}
+        return sorted(broken), unspoken - held.own
+
+    def _confirm(self, judged: JudgeAll) -> None:
+        """Compare every answer with the plainest one of its position, and let a majority speak for two positions."""
+        self._split({name: range(len(held.positions)) for name, held in self._held.items()}, judged)
+        for held in self._held.values():
+            held.confirmed = True
+        self.judge_positions(judged)
+
+    def _split(self, positions: Mapping[str, Sequence[int]], judged: JudgeAll) -> None:
+        """Compare the answers of these positions with the plainest; those that disagree form a position, and so on."""
+        while positions:
+            wanted: dict[str, list[tuple[int, int, AskedPair]]] = {}
+            for name, numbers in positions.items():
+                classes = text_classes(self._claims[name]).tolist()
+                asked = {
+                    frozenset(classes[place] for place in pair): pair for pair in self._whole(self._by_id[name]).asked
+                }
+                members = [(number, self._held[name].positions[number].members) for number in numbers]
+                wanted[name] = [
+                    (number, place, asked[frozenset((classes[first], classes[place]))])
+                    for number, (first, *others) in members
+                    for place in others
+                ]
+            pairs = {name: [pair for _, _, pair in each] for name, each in wanted.items()}
+            self._judge(pairs, judged, "confirming positions")
+            positions = {}
+            for name, each in wanted.items():
+                held, known = self._held[name], self.known[name]
+                held.own.update(pairs[name])
+                leaving: dict[int, list[int]] = {}
+                for number, place, pair in each:
+                    if not self._agrees(known[pair]):
+                        leaving.setdefault(number, []).append(place)
+                if leaving:
+                    positions[name] = [held.split(number, places) for number, places in leaving.items()]
+
+    def _agrees(self, verdict: PairVerdict) -> bool:
+        return verdict.failure is None and self._side(verdict.label) == self._side(self.pack.consistent)
 
     def check(self, sample: int, judged: JudgeAll) -> None:
         """Judge samples of the carried labels until the bound is at the risk or below, or nothing is carried."""
@@ -213,7 +268,10 @@ class CarriedLabels:
             self.rounds.append(found)
             if found.bound <= self.risk:
                 return
-            self._judge_whole(concerned if turn < ROUNDS else set(self._held))
+            if turn == 1:
+                self._confirm(judged)
+            else:
+                self._judge_whole(concerned if turn < ROUNDS else set(self._held))
 
     def _draw(self, size: int, turn: int) -> ReservoirSample[_CarriedPair]:
         """A random sample of the pairs with a carried label, each with that label."""
@@ -222,8 +280,7 @@ class CarriedLabels:
             if question.id not in self._held:
                 continue
             whole = self._whole(question)
-            plan = carry(whole, self._held[question.id]).plan
-            known = self.known[question.id]
+            plan, known = self._carried(question).plan, self.known[question.id]
             for row in np.flatnonzero(plan.basis == GROUP).tolist():
                 by = plan.by[row]
                 label = self.pack.consistent if by < 0 else known[plan.asked[by]].label
@@ -279,6 +336,9 @@ class CarriedLabels:
                     items.append((self._by_id[name], texts[pair[0]], texts[pair[1]]))
         for (name, pair), verdict in zip(new, judged(items, title), strict=True):
             self.known[name][pair] = verdict
+
+    def _carried(self, question: Question) -> CarriedPlan:
+        return carry(self._whole(question), self._held[question.id], self.known.get(question.id, {}))
 
     def _whole(self, question: Question) -> PairPlan:
         return plan_pairs(question, self._claims.get(question.id, ()))
@@ -340,16 +400,16 @@ def prepare_economy(
 ) -> CarriedLabels:
     """Sort, judge the positions and check; what is left to judge is in the plans of the result."""
     labels = CarriedLabels(questions, claims, judge.pack, risk=economy.risk, seed=seed)
-    chosen = labels.to_sort(economy.sample)
-    if not chosen:
+    sample = economy.sample(labels.sortable_pairs)
+    if labels.sortable_pairs <= sample:
         return labels
 
     def judged(items: Sequence[tuple[Question, str, str]], title: str) -> list[PairVerdict]:
         return judge_texts(judge, items, title=title, progress=progress)
 
-    labels.sort(chosen, lambda asked: sort_answers(economy.sorter, asked, judge.pack, progress=progress))
+    labels.sort(lambda asked: sort_answers(economy.sorter, asked, judge.pack, progress=progress))
     labels.judge_positions(judged)
-    labels.check(economy.sample, judged)
+    labels.check(sample, judged)
     return labels
 
 

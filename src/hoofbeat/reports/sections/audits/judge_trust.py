@@ -279,7 +279,7 @@ def _economy(facts: AuditFacts, check: Mapping[str, Any], prefix: str) -> Table:
         note="Answers were sorted into positions, one pair was judged for every two positions, and its label carried "
         "to the others. Wrong side: a label says that sources agree where the judge says that they disagree, or the "
         "reverse. "
-        f"The last column is Clopper and Pearson's upper bound (97.5% in each sample); the risk asked for was "
+        f"The last column is Clopper and Pearson's upper bound (98.3% in each sample); the risk asked for was "
         f"{written(facts.audit.risk, 'share')}. "
         + (f"Where a sample was above it, all pairs of {whole} were judged. " if check["judged_whole"] else "")
         + f"{calls_saved(check)}, sorting and check included. This is agreement with the same judge, not with people. "
