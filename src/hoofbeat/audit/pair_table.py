@@ -7,7 +7,7 @@ table, so that millions of rows take a few bytes each. What a pair does not have
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -104,20 +104,15 @@ class PartWriter:
         shutil.rmtree(self._folder)
 
 
-def comparison_frame(
-    comparisons: Iterable[Comparison],
-    kinds: TableEnums,
-    tokens: Mapping[tuple[str, str, str], tuple[int, int]] | None = None,
-) -> polars.DataFrame:
-    """Comparisons as rows of the table, sorted; records do not tell tokens, so they come by question and sources."""
+def comparison_frame(comparisons: Iterable[Comparison], kinds: TableEnums) -> polars.DataFrame:
+    """Comparisons as rows of the table, sorted; records do not tell tokens."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 
-    known = tokens or {}
-    rows = [_row(item, known.get((item.question, item.a, item.b), (0, 0))) for item in comparisons]
+    rows = [_row(item) for item in comparisons]
     return polars.DataFrame(rows, schema=kinds.schema(), orient="row").sort("question", "a", "b")
 
 
-def _row(item: Comparison, tokens: tuple[int, int]) -> tuple[object, ...]:
+def _row(item: Comparison) -> tuple[object, ...]:
     failure = item.failure
     return (
         item.question,
@@ -132,8 +127,8 @@ def _row(item: Comparison, tokens: tuple[int, int]) -> tuple[object, ...]:
         failure.kind if failure else None,
         failure.message if failure else None,
         failure.attempts if failure else None,
-        tokens[0] or None,
-        tokens[1] or None,
+        None,
+        None,
         list(item.calls) or None,
         list(item.votes) or None,
     )

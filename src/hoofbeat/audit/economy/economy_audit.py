@@ -39,7 +39,7 @@ from hoofbeat.store.tables import seeded_number
 ROUNDS = 3
 CONFIDENCE = 0.95
 _LEVEL = 1 - (1 - CONFIDENCE) / ROUNDS
-_WRONG = (2, 10)
+_WRONG = (2, 30)
 """So many wrong labels in a sample of the usual size still pass, at least and at most."""
 
 _SHARE = 0.02
@@ -85,8 +85,13 @@ class Economy(Struct, frozen=True, kw_only=True):
 def usual_sample(pairs: int, risk: float) -> int:
     """A sample in which two wrong labels pass, or more where there are pairs enough: a judge may have some noise."""
     fewest, most = _WRONG
-    larger = (smallest_sample(wrong, risk) for wrong in range(most, fewest, -1))
-    return next((size for size in larger if size <= _SHARE * pairs), smallest_sample(fewest, risk))
+    size = smallest_sample(fewest, risk)
+    for wrong in range(fewest + 1, most + 1):
+        larger = smallest_sample(wrong, risk)
+        if larger > _SHARE * pairs:
+            break
+        size = larger
+    return size
 
 
 def smallest_sample(wrong: int, risk: float) -> int:
