@@ -9,6 +9,7 @@ is shown, or put to the model once more.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
@@ -40,6 +41,7 @@ _ALIKE = 90  # of 100, by edit distance: a sentence that is repeated
 _SAME = 0.5  # of the words around a bound, that must be the same
 _AROUND, _OTHERS = 0.6, 0.2  # what words around a clause count, and what words count that only the passage has
 _SHOWN = 200
+_LISTED = re.compile(r"\b(?:no|nor|neither)\b", re.IGNORECASE)  # "no A and no B" is "no A or B"
 _EXCUSED = "excused"
 _ORDER, _LINE = 0, 6  # the pairs of before and after, and of first-line and second-line
 
@@ -161,6 +163,9 @@ def _number(quantity: StatedQuantity, here: _Place, places: Sequence[_Place]) ->
         return ("unit", _cut(alike[0].sentence.text)) if alike else ("threshold", "")
     if quantity.bound is None:
         return "", ""
+    if any(each.bound != quantity.bound and _same_value(quantity, each) for each in here.clause.quantities):
+        both = any(_compatible(quantity.bound, other.bound) for _, other in same)  # "under 20 kg …, at least 20 kg …"
+        return ("", "") if both else ("comparator", _cut(same[0][0].sentence.text))
     shares = [len(here.clause.terms & each.clause.terms) for each, _ in same]
     near = [pair for pair, share in zip(same, shares, strict=True) if share == max(shares)]
     if any(_compatible(quantity.bound, other.bound) for _, other in near):
@@ -263,6 +268,7 @@ def _same_matter(clause: StatedClause, nearest: Sequence[_Place]) -> bool:
     """Whether clauses share enough to say that one denies what the other says."""
     return all(
         _common(clause, each.clause) >= _COVERS * _weight(clause.own)
+        and not each.clause.refers
         and any(term.isalpha() for term in clause.own & each.clause.terms)
         and len(clause.terms & each.clause.own) >= _COVERED_BY * len(each.clause.own)
         for each in nearest
@@ -294,7 +300,8 @@ def _turned_direction(here: _Place, nearest: Sequence[_Place], places: Sequence[
     whole = [each for place in nearest for other in place.sentence.clauses for each in other.directions]
     for pair, names in dict.fromkeys((each.pair, each.names) for each in clause.directions):
         mine = [each for each in clause.directions if (each.pair, each.names) == (pair, names)]
-        near = [each for place in nearest for each in place.clause.directions if each.pair == pair]
+        both = len({each.side for each in mine}) > 1
+        near = [each for place in nearest for each in place.clause.directions if each.pair == pair and not both]
         near = near or [each for each in whole if each.pair == pair and each[:2] not in others]
         near = [each for each in near if each.names == names]
         if pair >= PREFIXES:
@@ -388,7 +395,9 @@ def _differing(ours: Sequence[Sentence], theirs: Sequence[Sentence], *, whole: b
     exception = any(clause.exception for clause in one) != any(
         clause.exception for clause in two
     )  # "only if", "not unless"
-    if sum(clause.denials for clause in one) != sum(clause.denials for clause in two) and not exception:
+    counts = [sum(len(_LISTED.findall(each.text)) for each in side) for side in (ours, theirs)]
+    listed = not whole and all(counts) and counts[0] != counts[1]
+    if sum(clause.denials for clause in one) != sum(clause.denials for clause in two) and not (exception or listed):
         return "negation"
     sides = [Counter((each.pair, each.side) for clause in side for each in clause.directions) for side in (one, two)]
     if whole:

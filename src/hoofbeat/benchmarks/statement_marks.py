@@ -76,6 +76,7 @@ class StatedClause(Struct, frozen=True, kw_only=True):
     terms: frozenset[str]
     denials: int
     denied: tuple[str, ...]
+    refers: bool
     advises: bool
     only: bool
     opener: str
@@ -215,6 +216,7 @@ _EXCEPTION = re.compile(r"\b(?:unless|except)\b([^,]*)")
 _SUBJECT = re.compile(r"[ ,]*(?:(?:because|since|as|but|and) )?(it|they|which)\b")
 _ELLIPTICAL = re.compile(r"[ ,]*(?:but|and) not (?:in|for|on|among|during)\b")
 _FRONTED = re.compile(r"[ ,]*(?:after|before|in|for|at|with|on|during|from|by|under|among)\b")
+_REFERS = re.compile(r"[ ,]*(?:this|these|those|it|they) (?:is|are|means?|includes?)\b")
 _STOPS = ("stop", "discontinu", "withdraw", "withh", "suspend", "ceas")
 _GRADED_AGAINST = re.compile(r"\([^()]*\bagainst[^\w()]*\)")  # "is not needed (recommendation against)" denies once
 _EARLIER = frozenset(("before", "after", "until"))
@@ -546,6 +548,7 @@ def _clauses(text: str) -> list[StatedClause]:
                 terms=terms,
                 denials=denials,
                 denied=denied,
+                refers=bool(_REFERS.match(words)) and not denials and not _ADVICE.search(words),
                 advises=bool(_ADVICE.search(words)),
                 only=bool(re.search(r"\bonly\b", text)),
                 opener=next(iter(re.findall(r"[a-z]+", words)), ""),
@@ -563,6 +566,8 @@ def _clauses(text: str) -> list[StatedClause]:
 def _starts_with_verb(words: str) -> bool:
     known = _words()
     joined, *rest = [*re.findall(r"[a-z]+", words)[:2], "", ""][:2]
+    if words.startswith(",") and joined in known.clauses.forbids:
+        return True
     first = [rest[0]] if joined in ("and", "or", "but", "then") else []
     return bool(first) and (first[0] in known.clauses.verbs | known.clauses.finite | known.denial.words | {"that"})
 
