@@ -102,7 +102,7 @@ def test_every_quote_is_found_under_the_section_that_is_cited(audit: Audit) -> N
     cited = audit.artefact.manifest.metrics["citations"]
     assert isinstance(cited, dict)
     alarms = cited.pop("statement differs")
-    assert alarms == cited.pop("asked again: kept") <= 0.04 * len(spoken)  # of answers that are all faithful
+    assert cited.pop("asked again: kept", 0) <= alarms <= 0.04 * len(spoken)  # of answers that are all faithful
     assert cited == {"answers": len(spoken), "citing": len(spoken), "quoted": len(spoken)}
 
 

@@ -237,6 +237,14 @@ def test_what_the_answer_states_is_held_against_the_passage() -> None:
     assert objection.startswith("a sentence of the field answer differs: comparator: ")
 
 
+def test_a_denial_in_the_answer_is_shown_and_the_model_is_not_asked_again() -> None:
+    faithful = "Adults over 60 years start drug treatment at a systolic pressure of at least 160 mm Hg."
+    checked = check_citations("Pressure", "", faithful.replace("start", "should not start"), [GUIDE])
+    (warning,) = checked.warnings
+    assert warning.startswith("it may say otherwise than the source (negation)")
+    assert checked.objections == []
+
+
 def test_an_answer_may_use_the_numbers_of_its_question() -> None:
     said = "A man aged 63 years starts drug treatment at a systolic pressure of at least 160 mmHg."
     assert len(check_citations("Pressure", "", said, [GUIDE]).objections) == 1

@@ -45,6 +45,7 @@ _OBJECTIONS = {
     "quote cut": "quote cut",
     "statement differs": "a sentence of the field answer differs",  # the reply has a field "statement" as well
 }
+_ONLY_SHOWN = ("negation:", "direction:")
 
 
 class CitationCheck(NamedTuple):
@@ -56,8 +57,14 @@ class CitationCheck(NamedTuple):
 
     @property
     def objections(self) -> list[str]:
-        """What the checks of words object to, with the field that it is in: a reason to ask the model once more."""
-        steps = [(_OBJECTIONS[step.what], step) for step in self.steps if step.what in _OBJECTIONS]
+        """What the checks of words object to, with the field that it is in: a reason to ask the model once more.
+
+        Denials and directions of a statement are only shown: in trials no such objection was right (docs/audit.md).
+        """
+        asked = [
+            each for each in self.steps if each.what != "statement differs" or not each.text.startswith(_ONLY_SHOWN)
+        ]
+        steps = [(_OBJECTIONS[step.what], step) for step in asked if step.what in _OBJECTIONS]
         return [": ".join(filter(None, (told, step.text, step.reasoning))) for told, step in steps]
 
 
