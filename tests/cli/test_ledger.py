@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 from hoofbeat.store.call_ledger import Ledger
-from tests.cli.support import hoofbeat, json_of
+from tests.cli.support import hoofbeat, invented_benchmark, json_of, start
+from tests.models.fault_server import FaultServer
 from tests.postgres import new_postgres_url
 from tests.store.test_call_ledger import entry
 
@@ -32,3 +34,29 @@ def test_a_ledger_is_copied_there_and_back_and_looked_into(tmp_path: Path) -> No
     assert "same ledger" in same.stderr
     none = hoofbeat("ledger", "stats", "--ledger", "postgresql://u@127.0.0.1:1/d", folder=tmp_path, code=1)
     assert "out of reach" in none.stderr
+
+
+def test_a_run_is_the_same_with_either_ledger_and_two_at_once_pay_once(tmp_path: Path) -> None:
+    invented_benchmark(tmp_path / "bench", 30)
+
+    def run(name: str, ledger: str) -> subprocess.Popen[str]:
+        (tmp_path / name).mkdir()
+        words = ["answer", "../bench", "--model", server.spec(), "-o", "out"]
+        return start(words, tmp_path / name, {"HOOFBEAT_LEDGER": ledger})
+
+    with FaultServer(delay=0.02) as server:
+        url = new_postgres_url()
+        two = [run(name, url) for name in ("one", "other")]
+        errors = [process.communicate(timeout=120)[1] for process in two]
+        assert [process.returncode for process in two] == [0, 0], errors
+        assert server.asked.total() == 30
+        alone = run("alone", str(tmp_path / "ledger.sqlite"))
+        assert alone.communicate(timeout=120)[1] is not None
+        assert server.asked.total() == 60
+    found = [
+        {path.name: path.read_bytes() for path in (tmp_path / name / "out").rglob("*") if path.is_file()}
+        for name in ("one", "other", "alone")
+    ]
+    assert found[0] == found[1] == found[2]
+    assert "manifest.json" in found[0]
+    assert b"postgresql" not in b"".join(found[0].values())
