@@ -8,6 +8,7 @@ and no other part of the package, so that it outlasts any change inside.
     python tools/golden.py                  compare: each difference is a line, and the exit code is 1
     python tools/golden.py --only 'audit*'  only these commands, and what they need
     python tools/golden.py --keep before    leave the files in this folder, to look into a difference with diff -r
+    python tools/golden.py --on ray         the same bytes are expected from a Ray cluster (add --fresh)
     python tools/golden.py --write          accept what is written now, unless a command fails
 """
 
@@ -420,7 +421,7 @@ def plan(steps: list[Step], patterns: list[str]) -> list[Step]:
 
 
 @contextlib.contextmanager
-def model(folder: Path) -> Iterator[None]:
+def model(folder: Path, engine: str) -> Iterator[None]:
     """The scripted model, as `scripted` in the folder's configuration; `identity` keeps its port out of the keys."""
     script = Path(__file__).with_name("golden_model.py")
     words = [sys.executable, str(script), str(folder / "given" / "gold.jsonl")]
@@ -430,7 +431,7 @@ def model(folder: Path) -> Iterator[None]:
         port = int(server.stdout.readline())
         settings = f'[models.scripted]\nspec = "http://127.0.0.1:{port}/v1#scripted"\nidentity = "scripted"\n'
         (folder / "hoofbeat.toml").write_text(
-            f"{settings}price_in = 1.0\nprice_out = 2.0\ncontext = 32000\nreasoning = 0\n", "utf-8"
+            f'on = "{engine}"\n{settings}price_in = 1.0\nprice_out = 2.0\ncontext = 32000\nreasoning = 0\n', "utf-8"
         )
         yield
         server.stdin.close()
@@ -616,12 +617,12 @@ def facts_of(step: Step, watch: Watch, result: tuple[int, str, str], folder: Pat
     return {"exit code": str(code), "output": digest(told), **facts}
 
 
-def run_all(steps: list[Step], folder: Path, cache: Path, *, loud: bool) -> dict[str, Facts]:
+def run_all(steps: list[Step], folder: Path, cache: Path, *, loud: bool, engine: str) -> dict[str, Facts]:
     """Run the steps in the folder; what each wrote."""
     prepare(folder)
     main = load({step.words[0] for step in steps})
     written: dict[str, Facts] = {}
-    with model(folder):
+    with model(folder, engine):
         watch = Watch(folder)
         for step in steps:
             if step.before is not None:
@@ -652,6 +653,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave what was written in this new folder")
     parser.add_argument("--fresh", action="store_true", help="compute the encoders' vectors anew, too")
     parser.add_argument("--loud", action="store_true", help="say how long each command computed")
+    parser.add_argument("--on", default="local", metavar="WHERE", help="where the commands' work runs: local or ray")
     given = parser.parse_args()
     steps = plan(STEPS, given.only)
     if not steps:
@@ -665,7 +667,7 @@ def main() -> int:
         if not given.fresh:
             VECTORS.mkdir(mode=0o700, exist_ok=True)
             (cache / "vectors").symlink_to(VECTORS)
-        found = run_all(steps, folder, cache, loud=given.loud)
+        found = run_all(steps, folder, cache, loud=given.loud, engine=given.on)
     finally:
         shutil.rmtree(scratch)
     expected: dict[str, Facts] = json.loads(EXPECTED.read_text("utf-8")) if EXPECTED.exists() else {}
