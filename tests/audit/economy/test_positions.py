@@ -86,3 +86,12 @@ def test_long_answers_are_sorted_by_more_calls_in_a_small_window(ledger: Ledger)
         found = sort_answers(a_model(server.spec(), ledger, context=8_000), [(QUESTION, texts)], PACK)[0]
     assert found.calls > 1
     assert [len(each.members) for each in found.positions] == [6]
+
+
+def test_a_window_that_is_not_known_has_room_for_answers_of_the_usual_length(ledger: Ledger) -> None:
+    """The allowance for reasoning is larger than the window that is assumed; it must not leave one answer a call."""
+    texts = [f"{said('a', f's{number}')} {'Offer it to adults. ' * 20}" for number in range(14)]
+    with PlantedServer() as server:
+        model = a_model(server.spec(), ledger)
+        model.reasoning = 8_000
+        assert sort_answers(model, [(QUESTION, texts)], PACK)[0].calls <= 2

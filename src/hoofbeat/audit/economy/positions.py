@@ -134,7 +134,7 @@ def _rounds(
     left = list(range(len(texts)))
     while left:
         room = room_for(
-            model.context, prompt=prompt, output=model.limit(empty), beside=(question.full_text, *found.lines)
+            model.context, prompt=prompt, output=empty.max_tokens, beside=(question.full_text, *found.lines)
         )
         chosen: list[int] = []
         while left and len(chosen) < ANSWERS_IN_A_CALL:
