@@ -83,8 +83,8 @@ def test_how_often_a_model_is_asked_again_is_taken_from_its_ledger(ledger: Ledge
     with FaultServer() as server:
         model = a_model(server.spec(), ledger)
         before = estimate_audit(a_plan(questions=many), model, model)
-        assert before.again_likely == round(len(SOURCES) * 12 * 24 / 150)
-        assert "24 of 150 answers in our trials" in before.again_words
+        assert before.again_likely == round(len(SOURCES) * 12 * 8 / 150)
+        assert "8 of 150 answers in our trials" in before.again_words
         audit_sources(a_plan(questions=many), model, model, tmp_path / "audit", inputs=[])
         after = estimate_audit(a_plan(questions=more), model, model)
         none = estimate_audit(a_plan(questions=many), model, model)
