@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +161,11 @@ def test_a_command_killed_with_9_is_run_again_to_the_same_bytes(cluster: Any, tm
     words = [sys.executable, "-c", "from hoofbeat.cli import main; main()", "corpus", "import", "in", "-o", "c"]
     environment = {**os.environ, "RAY_ADDRESS": cluster.address}
     killed = subprocess.Popen([*words, "--on", "ray"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
-    while killed.poll() is None and not any(each.stat().st_size for each in tmp_path.glob(".c.*.draft/.documents*")):
+    written = 0
+    while killed.poll() is None and not written:
         time.sleep(0.02)
+        with suppress(FileNotFoundError):  # renamed between looking and measuring
+            written = sum(each.stat().st_size for each in tmp_path.glob(".c.*.draft/.documents*"))
     killed.send_signal(signal.SIGKILL)
     _, told = killed.communicate(timeout=60)
     assert killed.returncode == -signal.SIGKILL, told.decode()
