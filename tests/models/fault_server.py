@@ -115,6 +115,7 @@ class FaultServer:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_post("/v1/completions", self._completions)
+        app.router.add_post("/v1/rerank", self._rerank)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port, reuse_address=True)
@@ -138,6 +139,13 @@ class FaultServer:
         rows = [{"index": i, "embedding": _vector(text)} for i, text in enumerate(body["input"])]
         answer = {"data": rows[::-1], "model": body["model"]}  # order is told by index, not by place
         return await self._play(request, body, " | ".join(body["input"]), answer)
+
+    async def _rerank(self, request: web.Request) -> web.StreamResponse:
+        """As vLLM and llama.cpp score documents: a document is as relevant as the number it ends with."""
+        body = await request.json()
+        rows = [{"index": i, "relevance_score": float(text.split()[-1])} for i, text in enumerate(body["documents"])]
+        answer = {"results": sorted(rows, key=lambda row: -row["relevance_score"])}
+        return await self._play(request, body, " | ".join(body["documents"]), answer)
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
         """As vLLM echoes a prompt: a token a word, the first without log-probability, and one generated token."""

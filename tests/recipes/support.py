@@ -66,6 +66,9 @@ class Script:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
         return Trouble(kind="unsupported", message="a script gives no embeddings")
 
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:
+        return Trouble(kind="unsupported", message="a script gives no relevance scores")
+
     def count(self, name: str) -> int:
         """How many calls were made with this prompt."""
         return sum(called == name for called, _ in self.requests)

@@ -180,3 +180,7 @@ class _Checking:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
         self._check()
         return await self._backend.embed(texts)
+
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:
+        self._check()
+        return await self._backend.relevance(query, texts)

@@ -163,6 +163,10 @@ class BatchBackend:
         """Batch folders hold chat requests only."""
         return Trouble(kind="unsupported", message="a batch folder can't give embeddings")
 
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:  # noqa: ARG002
+        """Batch folders hold chat requests only."""
+        return Trouble(kind="unsupported", message="a batch folder can't give relevance scores")
+
     def _line(self, key: str, number: int, request: ChatRequest) -> dict[str, object]:
         return request_line(f"{key}-{number:03d}", self._name, request, self._format, self._dialect)
 

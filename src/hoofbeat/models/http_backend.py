@@ -49,6 +49,15 @@ class _WireEmbeddings(msgspec.Struct):
     data: list[_WireEmbedding]
 
 
+class _WireRelevance(msgspec.Struct):
+    index: int
+    relevance_score: float
+
+
+class _WireRanking(msgspec.Struct):
+    results: list[_WireRelevance]
+
+
 _SECONDS_TO_TELL = 5.0
 _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """The window in lists of models, as servers call it: vLLM and SGLang; OpenRouter and Together; Groq; Mistral."""
@@ -217,6 +226,22 @@ class HttpBackend:
         if len({len(row.embedding) for row in ordered}) > 1:
             return _garbled("the embeddings are of different lengths")
         return np.array([row.embedding for row in ordered], dtype=np.float32)
+
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:
+        """Score texts by the endpoint's `/rerank`, as vLLM, llama.cpp and most services of cross-encoders offer it."""
+        body = {"model": self._name, "query": query, "documents": list(texts)}
+        data = await self.post(f"{self._url}/rerank", body)
+        if isinstance(data, Trouble):
+            return data
+        try:
+            rows = msgspec.json.decode(data, type=_WireRanking).results
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+            return _garbled(f"the answer holds no relevance scores: {err}")
+        if sorted(row.index for row in rows) != list(range(len(texts))):
+            return _garbled("the endpoint scored another number of texts")
+        if not all(math.isfinite(row.relevance_score) for row in rows):
+            return _garbled("a relevance score is not a number")
+        return [row.relevance_score for row in sorted(rows, key=lambda row: row.index)]
 
 
 def _listed(answer: object, name: str) -> int:

@@ -85,7 +85,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 _encode = msgspec.json.Encoder().encode
 _DECODE: dict[Any, Callable[[bytes], Any]] = {
-    kind: msgspec.json.Decoder(kind).decode for kind in (Reply, Likelihood, list[float], int)
+    kind: msgspec.json.Decoder(kind).decode for kind in (Reply, Likelihood, list[float], float, int)
 }
 
 
@@ -370,7 +370,38 @@ class Model:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Failure:
         """Embeddings of the texts, a row each, each kept in the ledger by its text."""
-        keyed = {text: request_key(self.identity, "embed", text) for text in texts}
+
+        async def call(missing: Sequence[str]) -> list[list[float]] | Trouble:
+            found = await self.backend.embed(missing)
+            return found if isinstance(found, Trouble) else [[float(number) for number in row] for row in found]
+
+        rows = await self._measured("embed", texts, {text: text for text in texts}, call)
+        if isinstance(rows, Failure):
+            return rows
+        vectors = {text: self._read(row, list[float]) for text, row in rows.items()}
+        return np.array([vectors[text] for text in texts], np.float32) if texts else np.zeros((0, 0), np.float32)
+
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Failure:
+        """How relevant each text is to the query, by an endpoint's cross-encoder; each pair is kept in the ledger."""
+
+        async def call(missing: Sequence[str]) -> list[float] | Trouble:
+            return await self.backend.relevance(query, missing)
+
+        rows = await self._measured("rerank", texts, {text: [query, text] for text in texts}, call)
+        if isinstance(rows, Failure):
+            return rows
+        scores = {text: self._read(row, float) for text, row in rows.items()}
+        return [scores[text] for text in texts]
+
+    async def _measured(
+        self,
+        kind: str,
+        texts: Sequence[str],
+        asked: Mapping[str, object],
+        call: Callable[[Sequence[str]], Awaitable[Sequence[object] | Trouble]],
+    ) -> dict[str, bytes] | Failure:
+        """What the endpoint gives for each text, as it is kept in the ledger; only what is not there is asked for."""
+        keyed = {text: request_key(self.identity, kind, asked[text]) for text in texts}
         kept: dict[str, bytes] = {}
         made = 0
         while missing := [text for text in keyed if text not in kept]:
@@ -378,7 +409,7 @@ class Model:
             claims = await self.ledger.try_claims(keys)
             kept.update({keys[key]: row for key, row in claims.replies.items()})
             if claims.ours:
-                found = await self._embed_claimed([keys[key] for key in keys if key in claims.ours], keyed)
+                found = await self._measure_claimed(kind, [keys[key] for key in keys if key in claims.ours], keyed, call)
                 if isinstance(found, Failure):
                     return found
                 made += len(found)
@@ -388,22 +419,25 @@ class Model:
         self.cached += len(kept) - made
         for text, (key, _) in keyed.items():
             self._account(key, _unreported(text))
-        vectors = {text: self._read(row, list[float]) for text, row in kept.items()}
-        return np.array([vectors[text] for text in texts], np.float32) if texts else np.zeros((0, 0), np.float32)
+        return kept
 
-    async def _embed_claimed(
-        self, texts: Sequence[str], keyed: Mapping[str, tuple[str, bytes]]
+    async def _measure_claimed(
+        self,
+        kind: str,
+        texts: Sequence[str],
+        keyed: Mapping[str, tuple[str, bytes]],
+        call: Callable[[Sequence[str]], Awaitable[Sequence[object] | Trouble]],
     ) -> dict[str, bytes] | Failure:
-        """Embed texts whose keys are claimed, and keep their vectors."""
+        """Ask for texts whose keys are claimed, and keep what comes."""
         try:
             tokens = sum(map(size, texts)) // TYPICAL_BYTES_PER_TOKEN
             started = time.monotonic()
-            result = await self._attempt(lambda: self.backend.embed(texts), tokens, 0)
+            result = await self._attempt(lambda: call(texts), tokens, 0)
             if isinstance(result, Trouble):
                 return _failure(result)
             keeping = [
-                self._keep(keyed[text][0], "embed", "", keyed[text][1], _encode(row), _unreported(text), started)
-                for text, row in zip(texts, ([float(number) for number in row] for row in result), strict=True)
+                self._keep(keyed[text][0], kind, "", keyed[text][1], _encode(row), _unreported(text), started)
+                for text, row in zip(texts, result, strict=True)
             ]
             return dict(zip(texts, await asyncio.gather(*keeping), strict=True))
         finally:
@@ -654,6 +688,10 @@ class _NoBackend:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:  # noqa: ARG002
         """Never a vector."""
+        return Trouble(kind="input", message=NOT_IN_LEDGER)
+
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:  # noqa: ARG002
+        """Never a score."""
         return Trouble(kind="input", message=NOT_IN_LEDGER)
 
 

@@ -24,7 +24,7 @@ from hoofbeat.store.tables import canonical_json, read_jsonl
 
 T = TypeVar("T")
 
-_REPLIES: dict[str, Any] = {"chat": Reply, "loglikelihood": Likelihood, "embed": list[float]}
+_REPLIES: dict[str, Any] = {"chat": Reply, "loglikelihood": Likelihood, "embed": list[float], "rerank": float}
 
 
 class _Asked(msgspec.Struct):
@@ -104,6 +104,13 @@ class ReplayBackend:
         if any(row is None for row in rows):
             return Trouble(kind="unsupported", message="the replay file lacks embeddings of these texts")
         return np.array(rows, dtype=np.float32)
+
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:
+        """The recorded scores."""
+        scores = [self._find("rerank", [query, text], float) for text in texts]
+        if any(score is None for score in scores):
+            return Trouble(kind="unsupported", message="the replay file lacks relevance scores of these texts")
+        return [score for score in scores if score is not None]
 
 
 def _hash(content: bytes) -> bytes:

@@ -184,3 +184,7 @@ class Backend(Protocol):
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
         """Embed texts, one row each."""
         ...
+
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:
+        """How relevant each text is to the query, by a cross-encoder; higher is more."""
+        ...

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 import pytest
 
-from hoofbeat.errors import BatchPending
+from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models import Model, Reply
+from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.requests import TokenLogprob
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.stages.rerank import ListwiseReranker, YesNoReranker, yes_over_no
+from hoofbeat.retrieval.stages.rerank import EndpointReranker, ListwiseReranker, YesNoReranker, yes_over_no
 from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.window import ContextWindow
 from tests.answering.support import asked_for, check_fenced, wire_text
@@ -83,6 +84,43 @@ def test_texts_are_scored_by_yes_over_no(ledger: Ledger) -> None:
     text = wire_text(body)
     assert text.index(QUESTION) < text.index("a rash")  # what texts of a query share comes first
     assert "never shown" not in text
+
+
+def test_texts_are_scored_by_a_cross_encoder_behind_an_endpoint(ledger: Ledger) -> None:
+    texts = [["a rash 0.5", "paracetamol 3", "stairs -2"], ["stairs -1", "fault=503 x 1"], []]
+    queries = [query(), query("Why?"), query("And?")]
+    with Reader() as server:
+        chosen = stage(f"rerank[with={server.spec('scorer')}]@3")
+        bench = Bench(a_model(server.spec("scorer"), ledger, attempts=1))
+        first, second, third = chosen.method.rerank(queries, texts, bench)
+        assert (first, third) == ([0.5, 3.0, -2.0], [])
+        assert isinstance(second, Failure)
+        assert second.kind == "server-error"
+        asked = len(server.seen)
+        wider = [[*texts[0], "bed rest 1"]]
+        assert chosen.method.rerank(queries[:1], wider, bench) == [[0.5, 3.0, -2.0, 1.0]]
+        assert server.seen[asked].body["documents"] == ["bed rest 1"]  # the others are in the ledger
+    assert server.seen[0].body["query"] == QUESTION
+    assert (chosen.models(), chosen.folders(), chosen.cost().calls) == ((server.spec("scorer"),), (), 1)
+    assert stage("rerank[with=model:scorer]").models() == ("scorer",)
+
+
+def test_scores_that_do_not_fit_the_texts_are_a_failure(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    for said in ('{"results": []}', '{"results": [{"index": 0}]}', '{"results": [{"index": 1, "relevance_score": 2}]}'):
+
+        async def answered(*_: object, said: str = said) -> bytes:
+            return said.encode()
+
+        monkeypatch.setattr(HttpBackend, "post", answered)
+        reranker = EndpointReranker("scorer")
+        [result] = reranker.rerank([query()], [["x 1"]], Bench(a_model("http://127.0.0.1:9/v1#s", ledger, attempts=1)))
+        assert isinstance(result, Failure)
+        assert result.kind == "garbled"
+
+
+def test_options_of_other_rerankers_mean_nothing_to_an_endpoint() -> None:
+    with pytest.raises(UsageError, match="window can't be used with a cross-encoder"):
+        _ = stage("rerank[with=http://127.0.0.1:9/v1#s,window=5]").method
 
 
 def test_a_pair_that_fails_fails_its_query_and_no_other(ledger: Ledger) -> None:

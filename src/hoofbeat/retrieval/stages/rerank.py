@@ -3,6 +3,7 @@
     rerank@100                                  a language model's Yes against No for each text
     rerank[with=listwise,window=20]@100         a language model puts windows of texts into order
     rerank[with=models/my-cross-encoder]@100    a cross-encoder from a folder
+    rerank[with=http://host:8000/v1#NAME]@100   a cross-encoder behind an endpoint (its /rerank)
 
 A language model is shown a text up to so many characters, fewer where its window is smaller; a cross-encoder reads a
 text that is longer than its window in parts. The question comes first in a prompt, so an endpoint that caches prompts
@@ -303,20 +304,54 @@ def _no_number(encoder: CrossEncoder) -> Failure:
     return Failure(kind="unreadable", message=f"{encoder.name} gave a score that is no number")
 
 
+class EndpointReranker:
+    """Scores by a cross-encoder behind an endpoint, one call for a query; each score is kept in the ledger.
+
+    The endpoint cuts a text that is longer than its window; `chars` is how much of a text is sent.
+    """
+
+    def __init__(self, model: str, *, chars: int = 2000) -> None:
+        self.notes: list[str] = []
+        self.identity = f"{model};rerank"
+        self.model = model
+        self.chars = chars
+
+    def rerank(
+        self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
+    ) -> list[list[float] | Failure]:
+        """For each query a score for each of its texts, higher is better; or why there are none."""
+        model = tools.model(self.model)
+
+        async def work(item: tuple[SearchQuery, Sequence[str]]) -> list[float] | Failure:
+            query, found = item
+            return query.failure or await model.relevance(query.text, [text[: self.chars] for text in found])
+
+        items = list(zip(queries, texts, strict=True))
+        return model.run(items, work, title=f"reranking: {model.spec}", progress=tools.progress)
+
+
 _METHODS = {"yesno": ("window", "stride", "truncate"), "listwise": ("truncate",)}
 """The methods that ask a language model, and the options that mean nothing to them."""
 
 _CROSS_ENCODER = ("model", "chars", "window", "stride")
 """The options that mean nothing to a cross-encoder."""
 
+_ENDPOINT = ("model", "window", "stride", "truncate")
+"""The options that mean nothing to a cross-encoder behind an endpoint."""
+
+
+def _endpoint(method: str) -> str:
+    """The model behind `with=`, where it names an endpoint and not a folder or a way to ask a language model."""
+    return method.removeprefix("model:") if method.startswith(("http://", "https://", "model:")) else ""
+
 
 class RerankStage(Reranker):
     """Reads query and text together: by a language model, or by a cross-encoder."""
 
     name = "rerank"
-    summary = "reads query and text together: yesno or listwise by a language model, or a cross-encoder's folder"
+    summary = "reads query and text together: yesno or listwise by a language model, or a cross-encoder"
     options = (
-        StageOption("with", "yesno", "yesno, listwise, or the folder of a cross-encoder"),
+        StageOption("with", "yesno", "yesno, listwise, the folder of a cross-encoder, or its endpoint"),
         StageOption("model", "", "the language model; the command's where none is named"),
         StageOption("read", "passage", "what is read of each result", choices=("passage", "document")),
         StageOption("chars", 2000, "how many characters of a text are read", min_=100, max_=1e9),
@@ -344,12 +379,14 @@ class RerankStage(Reranker):
         self._method = self._make()
 
     def models(self) -> tuple[str, ...]:
-        """The language model, unless a cross-encoder reads."""
+        """The language model, or the endpoint of a cross-encoder."""
+        if endpoint := _endpoint(self.word("with")):
+            return (endpoint,)
         return (self.word("model"),) if self.word("with") in _METHODS else ()
 
     def folders(self) -> tuple[str, ...]:
         """The cross-encoder's folder."""
-        return () if self.word("with") in _METHODS else (self.word("with"),)
+        return () if self.word("with") in _METHODS or _endpoint(self.word("with")) else (self.word("with"),)
 
     def prompts(self) -> dict[str, str]:
         """The prompts of its method."""
@@ -362,9 +399,11 @@ class RerankStage(Reranker):
 
     def cost(self) -> CostBound:
         """A call for each text, or for each window."""
+        depth, read = self.depth or self.default_depth, self.count("chars") // BYTES_PER_TOKEN
+        if _endpoint(self.word("with")):
+            return CostBound(1, depth * read, 0)
         if self.word("with") not in _METHODS:
             return CostBound()
-        depth, read = self.depth or self.default_depth, self.count("chars") // BYTES_PER_TOKEN
         if self.word("with") != "listwise":
             return CostBound(depth, depth * read, depth)
         window, stride = self.count("window"), self.count("stride")
@@ -385,7 +424,7 @@ class RerankStage(Reranker):
         lengths = [len(text) for found in texts for text in found]
         chars = self.count("chars")
         longer = sum(length > chars for length in lengths)
-        if self.word("with") not in _METHODS or not longer:
+        if not longer or not (self.word("with") in _METHODS or _endpoint(self.word("with"))):
             return []
         share = sum(max(0, length - chars) for length in lengths) / sum(lengths)
         return [
@@ -404,10 +443,13 @@ class RerankStage(Reranker):
         changed = [
             option.name for option, value in zip(self.options, self.values, strict=True) if value != option.value
         ]
-        useless = [name for name in _METHODS.get(method, _CROSS_ENCODER) if name in changed]
+        endpoint = _endpoint(method)
+        useless = [name for name in _METHODS.get(method, _ENDPOINT if endpoint else _CROSS_ENCODER) if name in changed]
         if useless:
             by = method if method in _METHODS else "a cross-encoder"
             raise self._wrong(f"{' and '.join(useless)} can't be used with {by}", "leave it out")
+        if endpoint:
+            return EndpointReranker(endpoint, chars=self.count("chars"))
         if method not in _METHODS:
             return CrossEncoderReranker(CrossEncoder(self._folder()), truncate=self.word("truncate") == "yes")
         chars, window, stride = (self.count(name) for name in ("chars", "window", "stride"))
