@@ -409,7 +409,9 @@ class Model:
             claims = await self.ledger.try_claims(keys)
             kept.update({keys[key]: row for key, row in claims.replies.items()})
             if claims.ours:
-                found = await self._measure_claimed(kind, [keys[key] for key in keys if key in claims.ours], keyed, call)
+                found = await self._measure_claimed(
+                    kind, [keys[key] for key in keys if key in claims.ours], keyed, call
+                )
                 if isinstance(found, Failure):
                     return found
                 made += len(found)
