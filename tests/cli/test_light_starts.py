@@ -53,7 +53,7 @@ _BOUNDS = {
     "audit": 139,  # names of sources, votes of judges, the estimate by the ledger
     "run": 169,
     "retrieve": 112,
-    "report": 204,  # five more sections; the agreement of judges
+    "report": 205,  # five more sections; the agreement of judges; what was decided
 }
 
 
