@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import Audit, AuditSource
-from hoofbeat.audit.synthesis.synthesis_table import synthesis_tables
+from hoofbeat.audit.synthesis.synthesis_table import SourceStatement, synthesis_tables
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.reports.model import SynthesisView
 from hoofbeat.reports.page import blocks_html
 from hoofbeat.reports.report_build import build_report
-from hoofbeat.reports.sections.audits.synthesis_blocks import signs_in_words, synthesis_blocks
+from hoofbeat.reports.sections.audits.synthesis_blocks import graded, signs_in_words, synthesis_blocks
 from tests.reports.audits import write_audit
 from tests.reports.examples import ANSWERER, JUDGE
 
@@ -86,6 +86,20 @@ def test_two_institutions_agree_or_differ_without_a_majority(tmp_path: Path) -> 
     }
 
 
+@pytest.mark.parametrize(
+    ("strength", "shown"),
+    [
+        ("none given", "no grade given"),
+        ("none given / none given", "no grade given"),
+        ("B recommendation / none given", "B recommendation; other parts not graded"),
+        ("Strong; low certainty / Weak / Strong; low certainty", "Strong; low certainty / Weak"),
+    ],
+)
+def test_grades_of_several_parts_are_told_once(strength: str, shown: str) -> None:
+    statement = SourceStatement(source="a", name="A", state="answers", line="Yes", strength=strength)
+    assert graded(statement) == shown
+
+
 def test_more_institutions_are_named_with_whom_they_agree_and_of_whom_they_say_the_opposite(tmp_path: Path) -> None:
     apart = {"AC": "Contradictory", "AD": "Divergent", "BC": "Divergent", "BD": "Divergent"}
     (view,) = _views(_audit(tmp_path / "audit", tuple(YEARS), [apart, {"AB": "Complementary"}]))
@@ -123,16 +137,16 @@ def test_what_is_to_be_checked_has_a_note_that_says_why(tmp_path: Path, own_note
 
 
 def test_questions_that_nobody_answers_are_named_below_the_table(tmp_path: Path) -> None:
-    audit = _audit(tmp_path / "audit", ("Alder", "Brook"), [{}] * 12, silent=["Brook"])
+    audit = _audit(tmp_path / "audit", ("Alder", "Brook"), [{}] * 17, silent=["Brook"])
     first, last = _views(audit)
     assert (first.part, last.part) == (
-        "questions 1 to 10 of 12, continued on the next page",
-        "questions 11 to 12 of 12",
+        "questions 1 to 15 of 17, continued on the next page",
+        "questions 16 to 17 of 17",
     )
-    assert (first.unanswered, last.unanswered) == ((), (("Question 12?", "/q12/"),))
-    assert (len(first.notes), len(last.notes)) == (0, 23), "the passages come after the last table"
-    assert "No document answers: Question 12?" in plain(blocks_html([last]))
-    assert "No document answers: Question 12?" in last.table.note
+    assert (first.unanswered, last.unanswered) == ((), (("Question 17?", "/q17/"),))
+    assert (len(first.notes), len(last.notes)) == (0, 33), "the passages come after the last table"
+    assert "No document answers: Question 17?" in plain(blocks_html([last]))
+    assert "No document answers: Question 17?" in last.table.note
     assert "– silent: no answer found in what was read of the document" in _key(first)
     assert "silent" not in _key(last)
     assert signs_in_words(synthesis_tables(audit)[0]) == (

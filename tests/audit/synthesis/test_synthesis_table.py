@@ -76,6 +76,7 @@ def test_who_agrees_and_who_differs(labels: dict[str, str], silent: str, marks: 
     [
         ({}, "", "Both agree"),
         ({"ab": "Divergent"}, "", "Alder and Brook differ"),
+        ({"ab": "Contradictory"}, "", "Alder and Brook say the opposite"),
         ({}, "a", "Only Brook speaks"),
         ({}, "a b", "Both are silent"),
     ],

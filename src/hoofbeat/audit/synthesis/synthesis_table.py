@@ -32,7 +32,7 @@ opposite of another (by the strongest label), nobody else speaks, or its pairs h
 ANSWERS, SILENT, FAILED, UNASKED = "answers", "silent", "failed", "not asked"
 """What a source did with a question."""
 
-ROWS, COLUMNS = 10, 8
+ROWS, COLUMNS = 15, 8
 """How many questions and institutions fit one printed page."""
 
 _TOPIC_FACETS = ("topic", "topics", "group")
@@ -283,12 +283,13 @@ def synthesis_row(
     by_institution: dict[str, list[SourceStatement]] = {}
     for name in names:
         by_institution.setdefault(names.institution(name.id), [])
-    for each in map(marked, statements):
+    shown = [*map(marked, statements)]
+    for each in shown:
         by_institution.setdefault(names.institution(each.source), []).append(each)
     return SynthesisRow(
         question=question.id,
         text=question.text,
-        verdict=_verdict(groups, statements, names, majority=majority),
+        verdict=_verdict(groups, shown, names, majority=majority),
         contested=len(groups) > 1,
         cells=tuple(
             SynthesisCell(institution=name, statements=tuple(found)) for name, found in sorted(by_institution.items())
@@ -374,10 +375,11 @@ def _verdict(
     if not spoken:
         return ("Both are silent" if len(asked) == 2 else "All are silent") if quiet else "Nobody was asked"
     silent = f"; {len(quiet)} silent" if quiet and len(asked) > 2 else ""
-    return f"{_views(spoken, majority=majority)}{silent}"
+    opposed = any(each.mark == OPPOSES for each in statements)
+    return f"{_views(spoken, majority=majority, opposed=opposed)}{silent}"
 
 
-def _views(spoken: Sequence[Sequence[str]], *, majority: bool) -> str:
+def _views(spoken: Sequence[Sequence[str]], *, majority: bool, opposed: bool) -> str:
     """Who shares which view, of institutions that speak."""
     first, *rest = spoken
     everybody = sorted({name for group in spoken for name in group})
@@ -398,7 +400,7 @@ def _views(spoken: Sequence[Sequence[str]], *, majority: bool) -> str:
         most = f"{len(first)} others" if len(first) > 1 else first[0]
         return f"{listed(others)} {'differs' if len(others) == 1 else 'differ'} from {most}"
     if len(spoken) == len(everybody) == 2:
-        return f"{listed(everybody)} differ"
+        return f"{listed(everybody)} {'say the opposite' if opposed else 'differ'}"
     count = _NUMBERS[len(spoken) - 2] if len(spoken) < len(_NUMBERS) + 2 else str(len(spoken))
     return f"{count} views: {' / '.join(map(listed, spoken))}"
 

@@ -1,7 +1,7 @@
 """The synthesis table in a report and on an audit's page: who says what, one printed page per topic.
 
 It comes before all rates, because a reader wants to know first who differs on what. A sign and a word stand beside each
-colour. The size of the type in print is chosen so that a table of ten questions and eight institutions fits the page.
+colour. The size of the type in print is chosen so that a table fits the page.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class _Footnotes(Struct):
                 number=self.last,
                 who=each.name,
                 quote=cut(each.quotes[0], _QUOTE) if each.quotes else "",
-                where="; ".join(filter(None, (*each.cited, _graded(each)))),
+                where="; ".join(filter(None, (*each.cited, graded(each)))),
                 check="; ".join(each.warnings),
                 newer=each.newer_differs,
                 link=link,
@@ -254,7 +254,7 @@ def _statement(each: SourceStatement, number: int, link: str, *, dated: bool, na
         tag = f"OPPOSITE to {listed(each.opposite_to)}" if each.opposite_to else "OPPOSITE"
     elif each.mark == DIFFERS:
         tag = f"DIFFERS with {listed(each.shared_with)}" if each.shared_with else "DIFFERS"
-    graded = cut(_graded(each), _STRENGTH) if narrow else _graded(each)
+    grade = cut(graded(each), _STRENGTH) if narrow else graded(each)
     newer = each.newer_differs.rpartition(" ")[2] if narrow else each.newer_differs
     flags = [f"newer: {newer} says otherwise"] if newer else []
     return StatementView(
@@ -262,7 +262,7 @@ def _statement(each: SourceStatement, number: int, link: str, *, dated: bool, na
         tone=each.mark or UNKNOWN,
         sign=_SIGNS.get(each.mark, "?"),
         tag=tag,
-        facts=tuple(filter(None, (graded, each.version, (each.year or _NO_DATE) if dated else ""))),
+        facts=tuple(filter(None, (grade, each.version, (each.year or _NO_DATE) if dated else ""))),
         flags=tuple(flags),
         check=_CHECK if each.warnings else "",
         note=number,
@@ -270,9 +270,13 @@ def _statement(each: SourceStatement, number: int, link: str, *, dated: bool, na
     )
 
 
-def _graded(each: SourceStatement) -> str:
-    """The strength of the recommendation, in the source's words."""
-    return "no grade given" if each.strength == NONE_GIVEN else each.strength
+def graded(each: SourceStatement) -> str:
+    """The strength of the recommendation, in the source's words; of several parts, each grade once."""
+    parts = each.strength.split(" / ")
+    grades = [part for part in dict.fromkeys(parts) if part != NONE_GIVEN]
+    if not grades:
+        return "no grade given"
+    return " / ".join(grades) + ("; other parts not graded" if NONE_GIVEN in parts else "")
 
 
 def _columns(table: SynthesisTable, names: SourceNames) -> tuple[tuple[tuple[str, str], ...], set[str]]:
