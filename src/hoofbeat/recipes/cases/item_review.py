@@ -29,9 +29,9 @@ from hoofbeat.errors import UsageError
 from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.recipes.cases.residue import TABLE, residue
 from hoofbeat.recipes.cases.rewording import corrected, turns_round, vaguer
-from hoofbeat.recipes.context import CUT_MARK, RecipeContext, TableFile
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.leaks import excluded_in
-from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, report_sentences, sound
+from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, numbered_whole, sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
@@ -65,7 +65,6 @@ _POWER = re.compile(r"(?<=10)\s*\^\s*(?=[-−]?\d)")
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _PRONOUN = re.compile(r"\b(?:he|she|his|hers?|him|himself|herself)\b", re.IGNORECASE)
 _SEEN = (TABLE,)
-_BESIDE_TEXT = "Legends, tables and headings"
 # Where a clause begins: a list without a verb ("no fever, chills or rash") is one with what stands before it.
 _CLAUSE = re.compile(
     r"[.;:()|\[\]](?!\d)|\b(?:but|however|although|while|whereas)\b"
@@ -283,23 +282,10 @@ def _as_asked(asks: str, shown: Mapping[str, str]) -> Prompt:
 
 
 def _report(item: RecipeItem, context: RecipeContext, asks: str, beside: Mapping[str, str]) -> tuple[list[Span], str]:
-    """The sentences of the report and the numbered lines that show them, under their headings, legends last."""
-    sentences = report_sentences(context.document(item.documents[0]))
-    lines, under = [], ""
-    for number, each in enumerate(sentences, 1):
-        heading = _BESIDE_TEXT if each.beside else each.section.heading if each.section else ""
-        if heading and heading != under:
-            lines.append(f"[{_line(heading)}]")
-        under = heading
-        lines.append(f"{number}. {_line(each.span.quote)}")
-    spans = [each.span for each in sentences]
-    whole = "\n".join(lines)
-    shown = context.fit(whole, _as_asked(asks, beside), beside=_size(beside))
-    if shown == whole:
-        return spans, shown
-    shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
-    count = sum(not line.startswith("[") for line in shown.split("\n")) if shown else 0
-    return spans[:count], shown + CUT_MARK
+    """The sentences of the report and the numbered lines that show them."""
+    document = context.document(item.documents[0])
+    spans, shown = numbered_whole(document, context, _as_asked(asks, beside), beside=_size(beside))
+    return list(spans.values()), shown
 
 
 def _line(text: object) -> str:

@@ -161,6 +161,7 @@ def _tells(quote: str) -> bool:
 
 
 _MIN_WORDS = 3  # fewer are a heading or a name, and state nothing
+_BESIDE_TEXT = "Legends, tables and headings"
 
 
 class ReportSentence(Struct, frozen=True):
@@ -208,6 +209,31 @@ def numbered(
         return spans, shown
     shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
     count = shown.count("\n") + 1 if shown else 0
+    return dict(islice(spans.items(), count)), shown + CUT_MARK
+
+
+def numbered_whole(
+    document: Document, context: RecipeContext, prompt: Prompt, *, beside: int
+) -> tuple[dict[int, Span], str]:
+    """All sentences of a report by number and the lines that show them, under their headings, legends last.
+
+    They are as many as the model's window holds besides the prompt and `beside` bytes.
+    """
+    lines, under = [], ""
+    spans: dict[int, Span] = {}
+    for number, each in enumerate(report_sentences(document), 1):
+        heading = _BESIDE_TEXT if each.beside else each.section.heading if each.section else ""
+        if heading and heading != under:
+            lines.append(f"[{' '.join(heading.split())}]")
+        under = heading
+        lines.append(f"{number}. {' '.join(each.span.quote.split())}")
+        spans[number] = each.span
+    whole = "\n".join(lines)
+    shown = context.fit(whole, prompt, beside=beside)
+    if shown == whole:
+        return spans, shown
+    shown = shown.removesuffix(CUT_MARK).rpartition("\n")[0]
+    count = sum(not line.startswith("[") for line in shown.split("\n")) if shown else 0
     return dict(islice(spans.items(), count)), shown + CUT_MARK
 
 
