@@ -88,6 +88,15 @@ GOOD: dict[str, dict[str, Any]] = {
         "corrected_answer": "",
         "reason": "It is what was new.",
     },
+    "ogcare-moment": {
+        "running": [
+            {"what": "octreotide", "state": "stopped", "sentences": [6], "told": "yes", "difference": ""},
+            {"what": "parenteral nutrition", "state": "stopped", "sentences": [6], "told": "yes", "difference": ""},
+        ],
+        "later": [],
+        "conflicts": [],
+        "measures": [],
+    },
     "ogcare-distract": {"changes": "Age, sex, side conditions.", "context": DISTRACTED},
     "ogcare-verify-distraction": {
         "core_kept": "yes",

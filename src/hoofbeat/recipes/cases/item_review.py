@@ -51,6 +51,7 @@ _KINDS = {
     "key": "the answer is wrong or more than the case supports",
     "second_right": "another answer is as good",
     "altered": "the case says what the report does not",
+    "conflict": "the report contradicts itself about what the answer rests on",
     "question": "the question does not ask for the answer",
     "absurd_option": "an option is absurd",
     "style": "the answer stands out among the options",
@@ -59,6 +60,7 @@ _KINDS = {
 }
 _NO_ROOM = "not reviewed: the model's window is too small for the final review"
 _OF_OPTIONS = frozenset({"absurd_option", "style"})
+_OF_STEPS = frozenset({"conflict"})
 _OF_OPEN_ANSWERS = ("accepted", "grading_note")
 _LIGHT = frozenset({"style", "residue", "other"})
 _POWER = re.compile(r"(?<=10)\s*\^\s*(?=[-−]?\d)")
@@ -184,8 +186,9 @@ def _review_step(name: str, editor: ItemEditor, *, last: bool, after_trials: boo
             properties = {field: each for field, each in properties.items() if field not in _OF_OPEN_ANSWERS}
         else:
             del properties["new_options"]
-            kinds = [each for each in _KINDS if each not in _OF_OPTIONS]
-            properties["problems"] = _with_choices(properties["problems"], "kind", kinds)
+        unused = (frozenset() if options else _OF_OPTIONS) | (frozenset() if editor.asks == "step" else _OF_STEPS)
+        kinds = [each for each in _KINDS if each not in unused]
+        properties["problems"] = _with_choices(properties["problems"], "kind", kinds)
         return {**contract, "properties": properties, "required": [n for n in contract["required"] if n in properties]}
 
     def parts(item: RecipeItem, context: RecipeContext) -> tuple[None, ...]:
@@ -255,10 +258,11 @@ def _lettered(exam: TriedQuestion) -> str:
 
 
 def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
-    """What rules, trials and earlier reviews noted, as lines of a list."""
+    """What rules, trials, earlier reviews and a recipe's own checks (`remarks`) noted, as lines of a list."""
     told = [f"a rule: {each}" for each in item.get("flags", ())]
     told += [f"a trial: {doubt}: {why}" for doubt, why in trial_findings(trials_of(item)).items()]
     told += dated(item)
+    told += item.get("remarks", ())
     others = [len(each.split()) for each in exam.options if each != exam.answer]
     if others and len(exam.answer.split()) > max(others):
         told.append(f"a rule: the key is the longest option ({len(exam.answer.split())} words, others {max(others)})")

@@ -1,10 +1,11 @@
 """OGCaReBench: what to do next where guidelines end, asked of rare case reports (arXiv 2605.21807).
 
 Recent, hardly cited reports; from each its significance and decisive step, what came before it and what ruled standard
-care out; a question that stops before the step; a call that compares it with the report and corrects it; another
-patient with the same problem, by a second model; the physicians' review. A report is shown as numbered sentences and
-the model points at them: what it points at is the quote. What a rule objects to is told to the model once: what can't
-stay is rejected if it comes again, what a rule only doubts goes on and is told to the verifying call.
+care out; a question that stops before the step; a call that compares it with the report and corrects it; one that
+looks only at what was running and known at that moment; another patient with the same problem, by a second model; the
+physicians' review. A report is shown as numbered sentences and the model points at them: what it points at is the
+quote. What a rule objects to is told to the model once: what can't stay is rejected if it comes again, what a rule only
+doubts goes on and is told to the verifying call.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hoofbeat.corpus.terms import content_forms, find_abbreviations
 from hoofbeat.facets import year_of
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.cut_check import cuts_table
+from hoofbeat.recipes.cases.decision_moment import MomentCheck, moment_step
 from hoofbeat.recipes.cases.decisive_step import (
     asks_yes_no,
     begins_at,
@@ -143,6 +145,7 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
         float, Meta(description="Share of the step's telling words in one sentence that gives it away.", gt=0, le=1)
     ] = 0.75
     item_review: ItemReview = True
+    moment: MomentCheck = True
     distraction: Annotated[bool, Meta(description="Whether a second model rewrites the questions.")] = True
     on_bad_distraction: Annotated[
         Literal["reject", "keep-original"], Meta(description="What to do where a rewritten question is not fit.")
@@ -159,7 +162,7 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
 
 
 def _steps(s: OgcareSettings) -> list[RecipeStep]:
-    """The steps; those of a group do not need each other, so that a batch folder takes the calls in seven rounds.
+    """The steps; those of a group do not need each other, so that a batch folder takes the calls in eight rounds.
 
     Only what the final review edits, and what the trials doubt, takes more.
     """
@@ -182,6 +185,7 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
             **{name: _value(name) for name in ("significance", "step", "context", "question", "answer")},
             remarks=lambda item, _: listed([*dated(item), *item.get("flags", ())]) or "(none)",
         ),
+        *([moment_step()] if s.moment and s.item_review else ()),
         *(item_review(_EDITOR) if s.item_review else ()),
         *together(*tried[:1], *distracting[:1]),
         *together(*tried[1:], *distracting[1:]),
