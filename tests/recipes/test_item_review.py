@@ -546,6 +546,27 @@ def test_a_report_that_only_hopes_for_a_benefit_is_rejected(tmp_path: Path) -> N
     assert "nothing shows that it did" in rejected.details
 
 
+@pytest.mark.parametrize(
+    ("key", "doubted"),
+    [
+        ("Septal occluder.", False),
+        ("Close the tract with an occluder.", False),
+        ("Inject more fibrin glue.", True),
+        ("Yes.", True),
+    ],
+)
+def test_a_shortened_key_is_the_same_answer(tmp_path: Path, key: str, doubted: bool) -> None:
+    """A rule counted how much of the old key was left, and objected to every shorter one."""
+    editor = Editor(_edits(new_answer=key, kind="key"), {**SIGN, **NOTHING})
+    if doubted:
+        editor = Editor(*[_edits(new_answer=key, kind="key")] * 2, {**SIGN, **NOTHING})
+    artefact = _ogcare(tmp_path, editor, distraction=False)
+    assert Benchmark(artefact).questions[0].answer == key
+    flags = _item(artefact).get("flags", ())
+    assert any("few of its words are in the old key" in flag for flag in flags) == doubted
+    assert len(editor.requests) == 2 + doubted
+
+
 def test_a_pronoun_in_the_key_is_pointed_out(tmp_path: Path) -> None:
     def script(name: str, request: ChatRequest) -> object:
         said: Any = says()(name, request)

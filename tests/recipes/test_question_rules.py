@@ -91,3 +91,21 @@ def test_what_stands_alone() -> None:
 def test_numbers_must_come_from_the_message() -> None:
     assert new_numbers("Is 1,000 mg twice in 2 days ok?", "1000 mg for two days") == []
     assert new_numbers("Is 500 mg ok?", "1000 mg") == ["500"]
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "new"),
+    [
+        ("A 28-year-old woman.", "A twenty-eight-year-old woman.", []),
+        ("It took 28 days.", "It took Twenty eight days.", []),
+        ("It took 17 days.", "It took seventeen days.", []),
+        ("On day 21.", "On the twenty-first day.", []),
+        ("It took 120 and 345 days.", "one hundred and twenty, then three hundred forty-five days", []),
+        ("It took 28 days.", "twenty, eight and eight-twenty days", ["28"]),
+        ("It took 23 days.", "two or three days, two and three days", ["23"]),
+        ("It took 5 or 25 days.", "twenty or five days", ["25"]),
+        ("It took 29 days.", "twenty-eight days", ["29"]),
+    ],
+)
+def test_numbers_may_be_words_in_the_source(text: str, source: str, new: list[str]) -> None:
+    assert new_numbers(text, source) == new

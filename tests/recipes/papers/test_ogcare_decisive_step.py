@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.decisive_step import begins_at, failed_there, lies, may_begin_at, no_action, told_at
+from hoofbeat.recipes.cases.decisive_step import (
+    begins_at,
+    failed_there,
+    held_words,
+    lies,
+    may_begin_at,
+    no_action,
+    told_at,
+)
+from hoofbeat.recipes.cases.distraction import telling_words
 from hoofbeat.recipes.context import CUT_MARK
 from hoofbeat.recipes.guards.text_checks import numbered, pointed, report_sentences
 from hoofbeat.recipes.papers.ogcare import OgcareSettings
@@ -29,6 +38,9 @@ from tests.recipes.support import a_context
         "The presence of unexpectedly severe pain",
         "severe bullous pemphigoid disease",
         "acute appendicitis in a neutropenic patient",
+        "pain after the formula was started",
+        "The platelet count recovered after tacrolimus was added",
+        "Sepsis developed before antibiotics were begun",
         "This report of a rare tumour",
         "The decisive step is the one test that is new",
     ],
@@ -54,10 +66,24 @@ def test_findings_and_remarks_are_not_actions(step: str) -> None:
         "withholding heart failure drugs",
         "Two repeat TTEs were performed",
         "bleeding control with a tissue adhesive",
+        "tacrolimus added once the platelet count recovered",
+        "plasma exchange begun before liver failure",
+        "hydrocortisone added after shock",
+        "reinfusion of recovered stem cells",
+        "the patient received an elemental formula and improved",
+        "cyclosporine because antibodies were detected",
+        "delayed closure until the swelling resolved",
     ],
 )
 def test_what_physicians_did_is_an_action(step: str) -> None:
     assert no_action(step) is None
+
+
+def test_common_verbs_of_a_step_tell_nothing_of_it() -> None:
+    assert telling_words("tacrolimus added and begun before the marrow recovered") == telling_words("tacrolimus marrow")
+    assert not held_words(
+        "A second antibiotic was added and the fever recovered.", "tacrolimus added, marrow recovered"
+    )
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,7 @@ def test_a_conflict_that_the_key_rests_on_is_a_rejection_only_if_the_editor_conf
 
 
 @pytest.mark.parametrize("settings", [{"moment": False}, {"item_review": False}])
-def test_the_check_can_be_switched_off_and_goes_with_the_final_review(
-    tmp_path: Path, settings: dict[str, bool]
-) -> None:
+def test_the_check_can_be_switched_off_and_goes_with_the_final_review(tmp_path: Path, settings: dict[str, Any]) -> None:
     artefact, script = _built(tmp_path, _moment(running=[_FORMULA]), **settings)
     assert script.count("ogcare-moment") == 0
     assert "moment" not in _item(artefact).values

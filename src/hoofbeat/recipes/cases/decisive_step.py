@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise, takewhile
+from typing import NamedTuple
 
 from hoofbeat.corpus.roles import case_spans
 from hoofbeat.corpus.terms import term_form
@@ -44,12 +45,27 @@ _DONE = re.compile(
 _MIN_LEAD = 6  # words before a step within its sentence: fewer are "on day 3" or "under anaesthesia"
 
 
+class _Refused(NamedTuple):
+    """What a step may not be: patterns that are looked for in it up to where it `ends`."""
+
+    reason: str
+    patterns: tuple[re.Pattern[str], ...]
+    ends: re.Pattern[str]
+
+
 @cache
-def _rules() -> tuple[list[tuple[str, re.Pattern[str]]], dict[str, re.Pattern[str]]]:
-    """What a step may not be, by reason, and how a text says that one failed."""
+def _rules() -> tuple[list[_Refused], dict[str, re.Pattern[str]]]:
+    """What a step may not be, and how a text says that one failed."""
     data = word_data("decisive")
     flags = re.IGNORECASE
-    refused = [(rule["reason"], re.compile(each, flags)) for rule in data["refused"] for each in rule["patterns"]]
+    refused = [
+        _Refused(
+            rule["reason"],
+            tuple(re.compile(each, flags) for each in rule["patterns"]),
+            re.compile(rule.get("ends", "$"), flags),
+        )
+        for rule in data["refused"]
+    ]
     return refused, {place: re.compile(each, flags) for place, each in data["failed"].items()}
 
 
@@ -62,8 +78,11 @@ def no_action(step: str) -> ItemRejection | None:
     """Whether a step names nothing, or a finding or a remark about the report, and nothing that anybody did."""
     if not telling_words(step):
         return ItemRejection(reason="the decisive step names nothing", details=step)
-    told = (ItemRejection(reason=reason, details=step) for reason, pattern in _rules()[0] if pattern.search(step))
-    return next(told, None)
+    for rule in _rules()[0]:
+        named = rule.ends.split(step, maxsplit=1)[0].strip(" ,;")
+        if any(pattern.search(named) for pattern in rule.patterns):
+            return ItemRejection(reason=rule.reason, details=step)
+    return None
 
 
 def failed_there(sentence: str, step: str, following: str = "") -> bool:

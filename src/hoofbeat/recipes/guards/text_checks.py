@@ -99,6 +99,8 @@ _NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)\d{1,3}(?:[, \u00a0\u2009\u202f]\
                      r"(?<![\w.])(?<![A-Za-z]-)\d+(?:[.,]\d+)?")  # fmt: skip
 
 
+_SPELT = re.compile(r"[a-z]+|[^\sa-z]")
+_TWENTY, _HUNDRED = 20, 100
 _BROKEN_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3})(?:,\s|\s,\s?)(?=(\d{3})(?!\d))")
 
 
@@ -109,11 +111,36 @@ def numbers(text: str) -> list[str]:
 
 def new_numbers(text: str, source: str) -> list[str]:
     """Numbers of a text that its source does not hold, in digits or in words."""
-    spelt: dict[str, str] = word_data("numbers")
     held = {_number(piece) for piece in re.findall(r"\d+(?:[.,]\d+)*", source)} | set(numbers(source))
     held |= {part for piece in re.findall(r"\d+(?:[.,]\d+)*", source) for part in re.findall(r"\d+", piece)}
-    held |= {spelt[word] for word in re.findall(r"[a-z]+", source.lower()) if word in spelt}
+    held |= _spelt_numbers(source)
     return [number for number in dict.fromkeys(numbers(text)) if number not in held]
+
+
+def _spelt_numbers(text: str) -> set[str]:
+    """The numbers that a text has as words, each word alone and those of several words together.
+
+    "Twenty-eight" is 28, "one hundred and twenty" 120; "two or three" and "two, three" are two numbers.
+    """
+    spelt: dict[str, str] = word_data("numbers")
+    found: set[str] = set()
+    total, joined = 0, False
+    for word in _SPELT.findall(text.lower()):
+        if word not in spelt:
+            joined = joined and (word == "-" or (word == "and" and total >= _HUNDRED))
+            continue
+        value, rest = int(spelt[word]), total % _HUNDRED
+        if joined and value == _HUNDRED and 0 < total < _HUNDRED:
+            total *= _HUNDRED
+        elif joined and (
+            (total >= _HUNDRED > value and not rest) or (rest >= _TWENTY and not rest % 10 and value < 10)
+        ):
+            total += value
+        else:
+            total = value
+        joined = True
+        found |= {spelt[word], str(total)}
+    return found
 
 
 def joined_numbers(source: str) -> str:

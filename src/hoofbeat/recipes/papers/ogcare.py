@@ -64,7 +64,7 @@ from hoofbeat.retrieval.index.chunking import sentence_spans
 Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome | AskAgain]
 _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
 CRITERIA = ("medical alignment", "need for expertise")
-_SAME_STEP = 0.5  # of the telling words of a step, in an answer that recommends it
+_SAME_STEP = 0.5  # of the telling words of a new key, in the old one or the step
 _STILL_TOLD = 0.7  # of the words of a core fact, in a context that still tells it
 _RETOLD = 0.5  # of the words of a core fact, in edits that tell what is left of it
 _BESIDE = 400  # characters kept free for a step and the fences
@@ -696,8 +696,10 @@ class _Editor:
         return (named, False) if named else None
 
     def wrong_answer(self, item: RecipeItem, answer: str, _context: RecipeContext) -> str:
-        same = any(giving_away(answer, told, share=_SAME_STEP) for told in (item["step"], item["answer"]))
-        return "" if same else "it has few words of the decisive step"
+        """A key that is shortened is the same: its own words count, not how many of the old ones it keeps."""
+        held = held_words(f"{item['step']} {item['answer']}", answer)
+        same = held and len(held) >= _SAME_STEP * len(telling_words(answer))
+        return "" if same else "few of its words are in the old key or the decisive step"
 
     def wrong_option(self, _item: RecipeItem, _option: str, _context: RecipeContext) -> str:
         return "the question has no options"
