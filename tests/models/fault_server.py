@@ -106,6 +106,23 @@ class FaultServer:
         self._thread.join(20)
         self._loop.close()
 
+    def die(self) -> None:
+        """Break all connections off and stop listening, as a killed server does."""
+        asyncio.run_coroutine_threadsafe(self._die(), self._loop).result(20)
+
+    def come_back(self) -> None:
+        """Listen again at the same address."""
+        port = int(self.url.removesuffix("/v1").rpartition(":")[2])
+        asyncio.run_coroutine_threadsafe(self.start(port), self._loop).result(20)
+
+    async def _die(self) -> None:
+        assert self._runner is not None
+        assert self._runner.server is not None
+        for connection in self._runner.server.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+        await self._runner.cleanup()
+
     def spec(self, name: str = "stub") -> str:
         """The model spec of this server."""
         return f"{self.url}#{name}"

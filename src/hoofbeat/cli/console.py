@@ -65,6 +65,7 @@ class Screen:
         if not self._console.is_terminal and "COLUMNS" not in os.environ:
             self._console.width = _FILE_WIDTH  # in a file no column need be cut
         self._began = time.monotonic()
+        self._endpoints: dict[str, object] = {}
 
     @contextmanager
     def task(self, title: str, total: int | None) -> Iterator[Task]:
@@ -111,6 +112,7 @@ class Screen:
                     "metrics": manifest.metrics,
                     "cost": msgspec.to_builtins(cost or manifest.cost),
                     "seconds": round(time.monotonic() - self._began, 3),
+                    **({"endpoints": self._endpoints} if self._endpoints else {}),
                     **more,
                 }
             )
@@ -147,6 +149,10 @@ class Screen:
                     f"{model.spec}: {model.starved} replies were reasoning without an answer; raise the allowance of "
                     f"{model.reasoning} tokens with --reasoning, or reasoning in hoofbeat.toml"
                 )
+            if endpoints := model.endpoints:
+                self._endpoints[model.spec] = msgspec.to_builtins(endpoints)
+                rows = [(each.url, each.calls, each.failures, each.seconds, each.set_aside) for each in endpoints]
+                self.table(["endpoint", "calls", "failures", "seconds", "set aside"], rows)
 
     def estimate(self, estimate: Estimate, *, parts: Mapping[str, Estimate] | None = None) -> None:
         """Say what the command would spend; `parts` is what each part of it would spend."""

@@ -92,6 +92,7 @@ class HttpBackend:
         key_variable: str = "",
         key_required: bool = False,
         timeout: float = 180.0,
+        connect_timeout: float = 30.0,
         max_in_flight: int = 128,
         dialect: Dialect = PLAIN,
     ) -> None:
@@ -101,7 +102,7 @@ class HttpBackend:
         self._name = name
         self._key_variable = key_variable
         self._key_required = key_required
-        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 30.0))
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, connect_timeout))
         self._seconds = timeout
         self._dialect = dialect
         self._session: aiohttp.ClientSession | None = None
@@ -166,6 +167,16 @@ class HttpBackend:
             return Trouble(kind="connection", message=f"the connection broke: {reason}", retryable=True, sent=True)
         except ValueError as err:  # a broken header
             return Trouble(kind="bad-request", message=str(err), fatal="model")
+
+    async def answers(self) -> bool:
+        """Whether the server is there: it answers a GET, whatever it says to it, and not that it is out of order."""
+        assert self._session is not None, "the backend is not open"
+        wait = aiohttp.ClientTimeout(total=_SECONDS_TO_TELL)
+        try:
+            async with self._session.get(f"{self._url}/models", timeout=wait, allow_redirects=False) as response:
+                return response.status < 500
+        except (aiohttp.ClientError, OSError, ValueError):
+            return False
 
     def served_window(self) -> int | None:
         """How many tokens the endpoint says it serves: in its list of models, or as llama.cpp's server does.

@@ -40,6 +40,7 @@ from hoofbeat.models.reply_text import UnreadableOutput, is_refusal, read_object
 from hoofbeat.models.requests import (
     Backend,
     ChatRequest,
+    EndpointFigures,
     Likelihood,
     Message,
     Reply,
@@ -161,6 +162,11 @@ class Model:
     def lacks(self) -> frozenset[str]:
         """What the model is known not to give or take (`images`, `likelihoods`); others show it when they are asked."""
         return getattr(self.backend, "lacks", frozenset())
+
+    @property
+    def endpoints(self) -> tuple[EndpointFigures, ...]:
+        """What each server of a fleet did so far; empty for all other models. They differ from run to run."""
+        return getattr(self.backend, "figures", ())
 
     @property
     def window(self) -> ContextWindow:

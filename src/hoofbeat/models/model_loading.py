@@ -17,6 +17,12 @@ package knows of models by their names (`data/models.toml`), and `currency = "EU
 prices in another currency are then not used. `ledger = "postgresql://USER@HOST/DATABASE"`, or a file, is where calls
 are kept.
 
+A table may name several servers of one model in place of a spec (`hoofbeat.models.fleet`):
+
+    [models.fleet]
+    name = "Qwen/Qwen3-32B"             # as the servers call it
+    endpoints_file = "endpoints.txt"    # one address per line; or endpoints = ["http://a:8000/v1", ...]
+
 A table may also have a spec as its name (`[models."openai:gpt-4o"]`) to give that model its price.
 
 A `Session` is what all model calls of one command, or of one Python call, share: ledger, configuration and budget.
@@ -42,6 +48,7 @@ from hoofbeat.models import SPEC_HELP
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.batch_formats import BATCH_FORMATS, BatchFormat
 from hoofbeat.models.budget import Budget, Price
+from hoofbeat.models.fleet import FleetBackend
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.known_models import KnownModel, KnownModels, Provider, bare_name, load_known_models
 from hoofbeat.models.model import Model
@@ -66,6 +73,9 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What is known of one model."""
 
     spec: str = ""
+    name: str = ""
+    endpoints: list[str] = field(default_factory=list)
+    endpoints_file: str = ""
     price_in: NotNegative | None = None
     price_out: NotNegative | None = None
     context: AtLeastOne | None = None
@@ -79,6 +89,11 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     identity: str = ""
     extra: dict[str, object] = field(default_factory=dict)
     omit: list[str] = field(default_factory=list)
+
+    @property
+    def is_fleet(self) -> bool:
+        """Whether the table names several servers of one model."""
+        return bool(self.name or self.endpoints or self.endpoints_file)
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,7 +131,13 @@ def load_config(path: Path | None = None) -> Config:
     folder = file.resolve().parent
     ledger = config.ledger if is_postgres(config.ledger) or not config.ledger else str(folder / config.ledger)
     known = str(folder / config.known_models) if config.known_models else ""
-    return msgspec.structs.replace(config, known_models=known, ledger=ledger)
+    models = {
+        name: msgspec.structs.replace(each, endpoints_file=str(folder / each.endpoints_file))
+        if each.endpoints_file
+        else each
+        for name, each in config.models.items()
+    }
+    return msgspec.structs.replace(config, known_models=known, ledger=ledger, models=models)
 
 
 def _refuse_secrets(raw: dict[str, object], file: Path) -> None:
@@ -150,6 +171,9 @@ _FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "repl
 _FORMAT = "?format="
 _OPENAI = "https://api.openai.com/v1"
 _MAX_IN_FLIGHT = 128
+_FLEET_IN_FLIGHT = 512  # of all servers together: a process may have 1,024 files and connections open on most systems
+_FLEET_CONNECT = 10.0  # seconds: there are other servers to call meanwhile
+_START = 8
 
 
 def load_model(
@@ -169,22 +193,15 @@ def load_model(
     """
     config = config or Config()
     settings = config.models.get(spec, ModelSettings())
-    target = settings.spec or spec
+    target = f"fleet#{settings.name}" if settings.is_fleet else settings.spec or spec
     if settings.spec and target in config.models and config.models[target].spec:
         raise UsageError(f"the alias {spec} names another alias, {target}", fix="give the model's spec there")
-    backend = (batches or {}).get(spec) or _backend(target, settings, known=list(config.models))
+    backend = (batches or {}).get(spec) or _backend(target, settings, known=list(config.models), tell=tell)
     if batches is not None and isinstance(backend, BatchBackend):
         batches[spec] = backend
     facts = load_known_models(Path(config.known_models) if config.known_models else None)
     known = None if target.startswith(("embedded", "replay:")) else facts.find(bare_name(target))
     served = known is not None and facts.served_by_provider(known, _host(target))
-    limit = min(backend.max_in_flight, settings.max_in_flight or backend.max_in_flight)
-    pacer = Pacer(
-        max_in_flight=limit,
-        start=limit if isinstance(backend, BatchBackend) else 8,
-        requests_per_minute=settings.requests_per_minute,
-        tokens_per_minute=settings.tokens_per_minute,
-    )
     price = _price(target, settings, facts, known if served or isinstance(backend, BatchBackend) else None, config)
     largest = facts.window(known) if known is not None else None
     window = _window(settings, backend, largest if known is not None and (served or not known.weights) else None)
@@ -196,13 +213,24 @@ def load_model(
         ledger=ledger,
         budget=budget,
         price=price,
-        pacer=pacer,
+        pacer=_pacer(backend, settings),
         attempts=settings.attempts,
         window=window,
         max_window=largest,
         max_output=known.output if known is not None else None,
         reasoning=_allowance(target, settings, reasoning),
         tell=tell,
+    )
+
+
+def _pacer(backend: Backend, settings: ModelSettings) -> Pacer:
+    limit = min(backend.max_in_flight, settings.max_in_flight or backend.max_in_flight)
+    start = limit if isinstance(backend, BatchBackend) else _START
+    return Pacer(
+        max_in_flight=limit,
+        start=_START * len(backend) if isinstance(backend, FleetBackend) else start,
+        requests_per_minute=settings.requests_per_minute,
+        tokens_per_minute=settings.tokens_per_minute,
     )
 
 
@@ -322,7 +350,11 @@ def _reasoning_data() -> _ReasoningData:
     return _ReasoningData(int(raw["allowance"]), plain, reasons)
 
 
-def _backend(spec: str, settings: ModelSettings, *, known: Sequence[str]) -> Backend:
+def _backend(
+    spec: str, settings: ModelSettings, *, known: Sequence[str], tell: Callable[[str], None] | None = None
+) -> Backend:
+    if settings.is_fleet:
+        return _fleet(settings, tell)
     kind, _, rest = spec.partition(":")
     if kind == "embedded":
         from hoofbeat.models.http_backend import EmbeddedBackend  # noqa: PLC0415 - loads the runtime
@@ -343,6 +375,32 @@ def _backend(spec: str, settings: ModelSettings, *, known: Sequence[str]) -> Bac
             raise InputError("there is no such replay file", where=rest, fix="check the path after replay:")
         return ReplayBackend(path)
     raise _unknown(spec, known)
+
+
+def _fleet(settings: ModelSettings, tell: Callable[[str], None] | None) -> FleetBackend:
+    if not settings.name or settings.spec or bool(settings.endpoints) == bool(settings.endpoints_file):
+        raise UsageError(
+            "a model with several endpoints has a name and either endpoints or endpoints_file, and no spec",
+            fix='write name = "NAME" and endpoints = ["http://host:port/v1", ...] in its table of hoofbeat.toml',
+        )
+
+    def make(address: str) -> HttpBackend:
+        if not address.startswith(("http://", "https://")) or "#" in address:
+            raise UsageError(
+                f"{address!r} is not the address of an endpoint",
+                where=settings.endpoints_file or None,
+                fix="write http://host:port/v1; the model's name is written once, as name = ...",
+            )
+        return _http(f"{address}#{settings.name}", settings, connect_timeout=_FLEET_CONNECT)
+
+    return FleetBackend(
+        identity=_dialect(settings).identity(settings.identity or f"fleet#{settings.name}"),
+        endpoints=settings.endpoints,
+        file=Path(settings.endpoints_file) if settings.endpoints_file else None,
+        make=make,
+        max_in_flight=settings.max_in_flight or _FLEET_IN_FLIGHT,
+        tell=tell,
+    )
 
 
 def _batch(folder: str, name: str, settings: ModelSettings) -> BatchBackend:
@@ -368,6 +426,7 @@ def _http(
     identity: str = "",
     key_variable: str = "HOOFBEAT_API_KEY",
     key_required: bool = False,
+    connect_timeout: float = 30.0,
 ) -> HttpBackend:
     address, _, name = spec.partition("#")
     try:
@@ -393,6 +452,7 @@ def _http(
         key_variable=settings.key or key_variable,
         key_required=key_required or bool(settings.key),
         timeout=settings.timeout,
+        connect_timeout=connect_timeout,
         max_in_flight=settings.max_in_flight or _MAX_IN_FLIGHT,
         dialect=_dialect(settings, openai=urlsplit(address).hostname == urlsplit(_OPENAI).hostname),
     )

@@ -154,6 +154,16 @@ class Trouble(Struct, frozen=True, kw_only=True):
     attempts: int = 1
 
 
+class EndpointFigures(Struct, frozen=True, kw_only=True):
+    """What one server of a fleet did: attempts, how many of them failed, their seconds, how often it was set aside."""
+
+    url: str
+    calls: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+    set_aside: int = 0
+
+
 class ReplyPending(Exception):
     """The request was written down and will be answered later (batch folders)."""
 
