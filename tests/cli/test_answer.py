@@ -118,6 +118,23 @@ def test_a_grid_is_one_run_with_each_model_s_cost(tmp_path: Path) -> None:
     assert {answer.sample for answer in run.answers if answer.model == two} == {0, 1, 2}
 
 
+def test_a_fleet_with_a_dead_server_writes_the_same_bytes_and_says_what_each_did(tmp_path: Path) -> None:
+    words = ["answer", "bench", "--model", "fleet", "--protocol", "free", "-o", "run", "--json"]
+    told = {}
+    with FaultServer() as one, FaultServer() as two:
+        two.die()
+        for name, urls in {"both": [two.url, one.url], "single": [one.url]}.items():
+            choices(tmp_path / name / "bench")
+            (tmp_path / name / "hoofbeat.toml").write_text(f'[models.fleet]\nname = "stub"\nendpoints = {urls}\n')
+            told[name] = hoofbeat(*words, folder=tmp_path / name)
+    first, second = json_of(told["both"])["endpoints"]["fleet"]
+    assert (first["url"], first["set_aside"]) == (two.url, 1)
+    assert first["failures"] == first["calls"] >= 1
+    assert (second["url"], second["calls"], second["failures"]) == (one.url, 4, 0)
+    assert "set aside" in told["both"].stderr
+    assert folder_bytes(tmp_path / "both" / "run") == folder_bytes(tmp_path / "single" / "run")
+
+
 def test_the_estimate_shows_a_table_and_one_sum(tmp_path: Path) -> None:
     choices(tmp_path / "bench")
     with FaultServer() as server:

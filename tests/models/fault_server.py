@@ -82,6 +82,7 @@ class FaultServer:
     def __init__(self, *, delay: float = 0.0, busy_over: int | None = None) -> None:
         self.delay = delay
         self.busy_over = busy_over
+        self.hangs = False
         self.seen: list[Seen] = []
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -192,6 +193,8 @@ class FaultServer:
                 step = "500"
             elif self.busy_over is not None and self.in_flight > self.busy_over:
                 step = "429:0.05"
+            elif self.hangs:
+                step = "hang"
             if self.delay:
                 await asyncio.sleep(self.delay * self._jitter.uniform(0.5, 1.5))
             response = await self._respond(request, step, body, answer)

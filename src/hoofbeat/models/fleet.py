@@ -15,12 +15,12 @@ Ledger, budget and pacing are `Model`'s and see one endpoint, so answers are kep
 from __future__ import annotations
 
 import asyncio
-import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,9 @@ class FleetBackend:
         self._current = [self._endpoint(address) for address in dict.fromkeys(addresses)]
         self.lacks = frozenset[str]().union(*(each.backend.lacks for each in self._current))
         self._watcher: asyncio.Task[None] | None = None
+        # `Model` makes all attempts of a call in one task. Without this, one unlucky call could be the one that tries a
+        # hanging server every time, and use up its attempts there.
+        self._failed_at: WeakKeyDictionary[asyncio.Task[Any], set[_Endpoint]] = WeakKeyDictionary()
 
     @property
     def figures(self) -> tuple[EndpointFigures, ...]:
@@ -178,7 +181,9 @@ class FleetBackend:
 
     async def _call(self, call: Callable[[HttpBackend], Awaitable[Result | Trouble]]) -> Result | Trouble:
         untaken: dict[_Endpoint, Trouble] = {}
-        while (endpoint := self._choose(untaken)) is not None:
+        task = asyncio.current_task()
+        assert task is not None
+        while (endpoint := self._choose(untaken, self._failed_at.get(task, ()))) is not None:
             result = await self._call_at(endpoint, call)
             if isinstance(result, Trouble) and _is_untaken(result):
                 untaken[endpoint] = result
@@ -186,13 +191,22 @@ class FleetBackend:
             for other, trouble in untaken.items():
                 if trouble.fatal:  # the call is right, so that server is wrong
                     other.set_aside()
+            if isinstance(result, Trouble) and result.retryable:
+                self._failed_at.setdefault(task, set()).add(endpoint)
+            else:
+                self._failed_at.pop(task, None)
             return result
         return next((each for each in untaken.values() if not each.fatal), next(iter(untaken.values())))
 
-    def _choose(self, untaken: dict[_Endpoint, Trouble]) -> _Endpoint | None:
-        """The next server for a call; one that is set aside only if no other can tell what is wrong with the call."""
+    def _choose(self, untaken: dict[_Endpoint, Trouble], failed_at: Collection[_Endpoint]) -> _Endpoint | None:
+        """The next server for a call, rather one where it has not failed before.
+
+        One that is set aside gets it only if no other can tell what is wrong with the call.
+        """
         left = [each for each in self._current if each not in untaken] if untaken else self._current
         ready = [each for each in left if each.state in ("used", "trial")]
+        if failed_at:
+            ready = [each for each in ready if each not in failed_at] or ready
         if not ready and left and all(trouble.fatal for trouble in untaken.values()):
             ready = left
         return min(ready, key=lambda each: each.load, default=None)
@@ -266,7 +280,7 @@ class FleetBackend:
     def _slow_from(self, endpoint: _Endpoint, times: float, floor: float) -> float:
         """The seconds above which this server is slow, compared with the others."""
         means = [each.mean for each in self._current if each is not endpoint and each.measured >= _MEASURED]
-        return max(floor, times * statistics.median(means)) if means else float("inf")
+        return max(floor, times * float(np.median(means))) if means else float("inf")
 
     def _set_slow_aside(self) -> None:
         now = time.monotonic()
