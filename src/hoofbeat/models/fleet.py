@@ -131,7 +131,8 @@ class FleetBackend:
         """What each server did so far, also those that are no longer in the file."""
         return tuple(each.figures() for each in self._known.values())
 
-    def __len__(self) -> int:
+    @property
+    def servers(self) -> int:
         """How many servers there are now."""
         return len(self._current)
 

@@ -48,7 +48,6 @@ from hoofbeat.models import SPEC_HELP
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.batch_formats import BATCH_FORMATS, BatchFormat
 from hoofbeat.models.budget import Budget, Price
-from hoofbeat.models.fleet import FleetBackend
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.known_models import KnownModel, KnownModels, Provider, bare_name, load_known_models
 from hoofbeat.models.model import Model
@@ -225,10 +224,9 @@ def load_model(
 
 def _pacer(backend: Backend, settings: ModelSettings) -> Pacer:
     limit = min(backend.max_in_flight, settings.max_in_flight or backend.max_in_flight)
-    start = limit if isinstance(backend, BatchBackend) else _START
     return Pacer(
         max_in_flight=limit,
-        start=_START * len(backend) if isinstance(backend, FleetBackend) else start,
+        start=limit if isinstance(backend, BatchBackend) else _START * getattr(backend, "servers", 1),
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
     )
@@ -377,12 +375,14 @@ def _backend(
     raise _unknown(spec, known)
 
 
-def _fleet(settings: ModelSettings, tell: Callable[[str], None] | None) -> FleetBackend:
+def _fleet(settings: ModelSettings, tell: Callable[[str], None] | None) -> Backend:
     if not settings.name or settings.spec or bool(settings.endpoints) == bool(settings.endpoints_file):
         raise UsageError(
             "a model with several endpoints has a name and either endpoints or endpoints_file, and no spec",
             fix='write name = "NAME" and endpoints = ["http://host:port/v1", ...] in its table of hoofbeat.toml',
         )
+
+    from hoofbeat.models.fleet import FleetBackend  # noqa: PLC0415 - few commands call a fleet
 
     def make(address: str) -> HttpBackend:
         if not address.startswith(("http://", "https://")) or "#" in address:
