@@ -1,9 +1,9 @@
 """Several servers of one model behind one name, such as the vLLM servers of a Slurm job.
 
-A call goes to the server with the fewest calls in flight. A server that can't be reached, breaks off, says it is
-overloaded, fails three times in a row or is far slower than the others is set aside: it gets no calls for a second, and
-for twice as long every further time, up to a minute. Then a GET asks whether it is there, and one call tries it before
-it gets its share again. Setting aside by mistake costs little, so the rules are simple.
+A call goes to the server with the fewest calls in flight. A server that can't be reached, breaks off, times out, is
+overloaded (429), fails three times in a row or is far slower than the others is set aside: it gets no calls for a
+second, and for twice as long every further time, up to a minute. Then a GET asks whether it is there, and one call
+tries it before it gets its share again. Setting aside by mistake costs little, so the rules are simple.
 
 What a server certainly did not take (no connection, 429) goes to another one at once; all else is a failed attempt, and
 `Model` decides about the next one. A wrong key or name at one server stops the command only when every server says so.
