@@ -241,6 +241,18 @@ def _compared(a: Asked) -> dict[str, Any]:
     return {"options": rows}
 
 
+def _moment(a: Asked) -> dict[str, Any]:
+    """Sometimes a treatment that runs is not told in the case."""
+    left_out = {
+        "what": "The treatment of the first day",
+        "state": "runs",
+        "sentences": [1],
+        "told": "no",
+        "difference": "",
+    }
+    return {"running": [] if a.digest % 3 else [left_out], "later": [], "conflicts": [], "measures": []}
+
+
 def _reviewed(a: Asked) -> dict[str, Any]:
     """An editor who mostly signs, sometimes takes out the last sentence or rejects, and never edits twice."""
     rows = a.shown.get("case as the examinee reads it, numbered sentences", "").splitlines()
@@ -282,6 +294,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "reason answer answerable missing": _tried,
         "reason match supported missing rival": _tried,
         "options": _compared,
+        "running later conflicts measures": _moment,
         "problems verdict reason edits accepted grading_note new_question new_answer": _reviewed,
         "problems verdict reason edits new_question new_answer new_options": _reviewed,
     }.items()
