@@ -49,7 +49,7 @@ _BOUNDS = {
     "corpus": 69,
     "ask": 102,  # names, lines and silence of sources; votes of judges
     "compare": 131,
-    "build": 119,
+    "build": 120,  # the check of the moment
     "audit": 139,  # names of sources, votes of judges, the estimate by the ledger
     "run": 169,
     "retrieve": 112,
