@@ -639,14 +639,10 @@ def audit_sources(
             words=_path(words),
             model=in_lines,
         )
+        sorting = _economy(session, models, economy, economy_model, economy_check)
+        ids = _names(question_ids)
         plan = narrowed_plan(
-            plan,
-            ids=_names(question_ids),
-            limit=limit,
-            shard=shard,
-            probe_order=probe_order,
-            economy=_economy(session, models, economy, economy_model, economy_check),
-            seed=seed,
+            plan, ids=ids, limit=limit, shard=shard, probe_order=probe_order, economy=sorting, seed=seed
         )
         if estimate:
             return estimate_audit(plan, models.answers, models.compares)

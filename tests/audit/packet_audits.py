@@ -7,11 +7,12 @@ from itertools import combinations
 from pathlib import Path
 
 from hoofbeat.audit import Audit, AuditSource
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.store import Counts, Manifest, create
 from hoofbeat.store.tables import write_jsonl, write_parquet
+from tests.audit.comparison_rows import comparison_frame
 
 PACK = load_pack("transplant")
 LABELS = tuple(label.name for label in PACK.labels)

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from hoofbeat.audit import Audit, AuditSource
 from hoofbeat.audit.pair_plan import Claim, PairVerdict, pair_frame, plan_pairs, same_answer_form
-from hoofbeat.audit.pair_table import COLUMNS, PartWriter, TableEnums, comparison_frame, each_question, read_comparisons
+from hoofbeat.audit.pair_table import COLUMNS, PartWriter, TableEnums, each_question, read_comparisons
 from hoofbeat.errors import InputError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Comparison, Failure, Question
 from hoofbeat.store import Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl
+from tests.audit.comparison_rows import comparison_frame
 
 PACK = load_pack("transplant")
 KINDS = TableEnums.of(

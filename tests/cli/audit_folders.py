@@ -8,11 +8,12 @@ from pathlib import Path
 
 from hoofbeat.audit import AuditSource
 from hoofbeat.audit.audit_folder import KIND, PAIRS
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.store import Counts, Manifest, create
 from hoofbeat.store.tables import write_jsonl, write_parquet
+from tests.audit.comparison_rows import comparison_frame
 
 __all__ = ["LETTERS", "invented_pairs", "write_audit"]
 

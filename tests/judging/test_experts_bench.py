@@ -10,13 +10,14 @@ import pytest
 
 from bench.experts import HERE, KINDS, keys, main, make, outcomes, questions, rows, truths
 from hoofbeat.audit import Audit, AuditSource
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison
 from hoofbeat.store import Counts, Manifest, create
 from hoofbeat.store.tables import write_jsonl, write_parquet
+from tests.audit.comparison_rows import comparison_frame
 from tests.helpers import shared_data
 
 PACK = load_pack("guidelines")

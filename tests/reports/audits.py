@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from hoofbeat import teaching
 from hoofbeat.audit import AuditSource
 from hoofbeat.audit.audit_folder import PAIRS
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums
 from hoofbeat.audit.source_citations import check_citations
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_parquet
+from tests.audit.comparison_rows import comparison_frame
 from tests.reports.examples import ANSWERER, JUDGE
 
 __all__ = ["made_audit", "teaching_audit", "wide_audit", "write_audit"]

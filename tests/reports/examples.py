@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hoofbeat import teaching
 from hoofbeat.audit import AuditSource
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums
 from hoofbeat.corpus.corpus import ImportRejection
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.records import (
@@ -30,6 +30,7 @@ from hoofbeat.records import (
 )
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_parquet, write_tsv
+from tests.audit.comparison_rows import comparison_frame
 
 HOSTILE = (
     '<script>window.owned=1</script>"><img src=x onerror="window.owned=2"><svg onload=window.owned=3>'

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from hoofbeat.audit import AuditSource
 from hoofbeat.audit.audit_folder import ORDER, PAIRS, OrderProbe
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Judgment, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_parquet
+from tests.audit.comparison_rows import comparison_frame
 
 __all__ = ["a_judged", "a_run", "an_audit", "verdicts"]
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hoofbeat import teaching
 from hoofbeat.audit import AuditSource
 from hoofbeat.audit.audit_folder import PACK, PAIRS
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums
 from hoofbeat.audit.source_citations import check_citations
 from hoofbeat.corpus import Corpus
 from hoofbeat.prompts import load_pack
@@ -22,6 +22,7 @@ from hoofbeat.records import Answer, Comparison, Document, Failure, Passage, Que
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_parquet
+from tests.audit.comparison_rows import comparison_frame
 
 __all__ = ["JUDGE", "hand_written_audit", "passages_of"]
 

@@ -104,36 +104,6 @@ class PartWriter:
         shutil.rmtree(self._folder)
 
 
-def comparison_frame(comparisons: Iterable[Comparison], kinds: TableEnums) -> polars.DataFrame:
-    """Comparisons as rows of the table, sorted; records do not tell tokens."""
-    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
-
-    rows = [_row(item) for item in comparisons]
-    return polars.DataFrame(rows, schema=kinds.schema(), orient="row").sort("question", "a", "b")
-
-
-def _row(item: Comparison) -> tuple[object, ...]:
-    failure = item.failure
-    return (
-        item.question,
-        item.a,
-        item.b,
-        item.label or None,
-        item.basis or None,
-        item.topic,
-        item.significance,
-        item.judge or None,
-        item.reasoning or None,
-        failure.kind if failure else None,
-        failure.message if failure else None,
-        failure.attempts if failure else None,
-        None,
-        None,
-        list(item.calls) or None,
-        list(item.votes) or None,
-    )
-
-
 def scan_table(path: Path) -> polars.LazyFrame:
     """The table as a lazy frame: nothing is read before it is asked for."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay

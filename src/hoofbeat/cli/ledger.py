@@ -93,7 +93,7 @@ def copy_command(source: str, target: str, as_json: bool) -> None:
         raise VerificationError(
             f"{done.different} calls have another reply in the target; its own replies stay",
             where=place,
-            fix="this is no fault where both ledgers were used apart; otherwise copy into a new ledger",
+            fix="expected where both ledgers were used separately; otherwise copy into a new ledger",
         )
 
 

@@ -22,7 +22,7 @@ import math
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from http.client import HTTPException
-from typing import Any
+from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener, getproxies, proxy_bypass
@@ -45,17 +45,12 @@ class _WireEmbedding(msgspec.Struct):
     index: int = 0
 
 
-class _WireEmbeddings(msgspec.Struct):
-    data: list[_WireEmbedding]
-
-
 class _WireRelevance(msgspec.Struct):
     index: int
     relevance_score: float
 
 
-class _WireRanking(msgspec.Struct):
-    results: list[_WireRelevance]
+_Row = TypeVar("_Row", _WireEmbedding, _WireRelevance)
 
 
 _SECONDS_TO_TELL = 5.0
@@ -224,35 +219,37 @@ class HttpBackend:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
         """Embed texts by the endpoint's `/embeddings`."""
         body = {"model": self._name, "input": list(texts), "encoding_format": "float"}
-        data = await self.post(f"{self._url}/embeddings", body)
-        if isinstance(data, Trouble):
-            return data
-        try:
-            rows = msgspec.json.decode(data, type=_WireEmbeddings).data
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-            return _garbled(f"the answer holds no embeddings: {err}")
-        if sorted(row.index for row in rows) != list(range(len(texts))):
-            return _garbled("the endpoint embedded another number of texts")
-        ordered = sorted(rows, key=lambda row: row.index)
-        if len({len(row.embedding) for row in ordered}) > 1:
+        rows = await self._rows("embeddings", body, "data", _WireEmbedding, len(texts))
+        if isinstance(rows, Trouble):
+            return rows
+        if len({len(row.embedding) for row in rows}) > 1:
             return _garbled("the embeddings are of different lengths")
-        return np.array([row.embedding for row in ordered], dtype=np.float32)
+        return np.array([row.embedding for row in rows], dtype=np.float32)
 
     async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:
         """Score texts by the endpoint's `/rerank`, as vLLM, llama.cpp and most services of cross-encoders offer it."""
         body = {"model": self._name, "query": query, "documents": list(texts)}
-        data = await self.post(f"{self._url}/rerank", body)
+        rows = await self._rows("rerank", body, "results", _WireRelevance, len(texts))
+        if isinstance(rows, Trouble):
+            return rows
+        scores = [row.relevance_score for row in rows]
+        return scores if all(map(math.isfinite, scores)) else _garbled("a relevance score is not a number")
+
+    async def _rows(
+        self, path: str, body: dict[str, Any], field: str, kind: type[_Row], count: int
+    ) -> list[_Row] | Trouble:
+        """The rows under a field of the answer, one for each text, in the order of the texts."""
+        data = await self.post(f"{self._url}/{path}", body)
         if isinstance(data, Trouble):
             return data
         try:
-            rows = msgspec.json.decode(data, type=_WireRanking).results
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-            return _garbled(f"the answer holds no relevance scores: {err}")
-        if sorted(row.index for row in rows) != list(range(len(texts))):
-            return _garbled("the endpoint scored another number of texts")
-        if not all(math.isfinite(row.relevance_score) for row in rows):
-            return _garbled("a relevance score is not a number")
-        return [row.relevance_score for row in sorted(rows, key=lambda row: row.index)]
+            rows = msgspec.json.decode(data, type=dict[str, msgspec.Raw])[field]
+            found: list[_Row] = msgspec.json.decode(rows, type=list[kind])  # type: ignore[valid-type]
+        except (KeyError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+            return _garbled(f"the answer of /{path} can't be read: {err}")
+        if sorted(row.index for row in found) != list(range(count)):
+            return _garbled(f"/{path} answered for another number of texts")
+        return sorted(found, key=lambda row: row.index)
 
 
 def _listed(answer: object, name: str) -> int:

@@ -148,7 +148,7 @@ def ssl_setting(mode: str, root: str) -> ssl.SSLContext | bool | None:
     """What the driver is given: a context, True or False to insist on either, None to try.
 
     `root` is a file with the certificates that are trusted, or `system`; without it those of this machine are. Where it
-    is given, `require` looks at the certificate, too.
+    is given, `require` also checks the certificate.
     """
     if mode not in ("", *MODES):
         raise UsageError(f"there is no sslmode {mode!r}", fix=f"use one of: {', '.join(MODES)}")

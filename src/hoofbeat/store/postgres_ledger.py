@@ -95,7 +95,7 @@ class _Connection:
 
 
 class _Answers:
-    """Futures of event loops, with what they are to be told; each loop is woken once for all of its own."""
+    """Futures with their results, by event loop; each loop is woken once for all its futures."""
 
     def __init__(self, dropped: Callable[[asyncio.Future[Any], object], None]) -> None:
         self._by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], object]]] = {}

@@ -12,8 +12,9 @@ from hoofbeat.audit.findings.audit_changes import split_between
 from hoofbeat.audit.findings.pair_arrays import label_counts
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, PrevalenceIntensity, Relations
 from hoofbeat.audit.findings.table_agreement import join
-from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums
 from hoofbeat.records import Comparison, Failure, Question
+from tests.audit.comparison_rows import comparison_frame
 
 NAMES = {"-": "Absent", "c": "Consistent", "m": "Complementary", "d": "Divergent", "x": "Contradictory"}
 SOURCES = ("s1", "s2", "s3", "s4")

@@ -74,7 +74,7 @@ class Economy(Struct, frozen=True, kw_only=True):
             )
 
     def sample(self, pairs: int) -> int:
-        """How many carried labels are judged for the check of an audit that would judge so many pairs without it."""
+        """How many carried labels the check judges, in an audit in which this many pairs are judged without it."""
         return self.check or usual_sample(pairs, self.risk)
 
     def describe(self) -> dict[str, object]:
@@ -95,7 +95,7 @@ def usual_sample(pairs: int, risk: float) -> int:
 
 
 def smallest_sample(wrong: int, risk: float) -> int:
-    """The smallest sample in which so many wrong labels leave the bound at the risk or below."""
+    """The smallest sample in which this number of wrong labels keeps the bound at or below the risk."""
     low, high = wrong, wrong + 1
     while exact_upper_bound(wrong, high, _LEVEL) > risk:
         low, high = high, 2 * high

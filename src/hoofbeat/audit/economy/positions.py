@@ -51,7 +51,7 @@ class SortedAnswers(Struct, frozen=True):
 
 
 def sorting_calls(answers: int) -> int:
-    """How many calls sort so many answers, where the window has room."""
+    """How many calls sort this number of answers, where the window has room."""
     return -(-answers // ANSWERS_IN_A_CALL) if answers >= MIN_ANSWERS else 0
 
 

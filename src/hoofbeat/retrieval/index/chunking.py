@@ -314,7 +314,7 @@ def _sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _rows(text: str, table: DocumentTable, size: int) -> list[tuple[int, int]]:
-    """A table as one where it is no longer than a child, else row by row; caption and header stay with the first."""
+    """A short table whole, a longer one row by row; caption and header stay with the first row."""
     if _count(text, table.start, table.end) <= size:
         return [(table.start, table.end)]
     first = _after_columns(text, table)

@@ -3,7 +3,7 @@
 Web pages and databases give a guideline's recommendations as one section of many thousand characters. Its sub-headings
 are there, but only as short lines among the paragraphs. Such a section is no parent: a question about one of its
 recommendations would bring all of them. And what such sources call a section may be one word ("Treatment", under
-"Guideline Category"), which is no evidence of anything.
+"Guideline Category"), which proves nothing.
 
 The text stays as it is: only the sections laid over it change.
 """
