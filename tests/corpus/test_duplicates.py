@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from hoofbeat.corpus import duplicates
 from hoofbeat.corpus.duplicates import (
     CROWD,
     JACCARD,
@@ -153,6 +154,19 @@ def test_a_crowd_of_copies_costs_no_square() -> None:
     assert len(found.dropped) == 399
     assert all(kept == "d0000" for kept, _ in found.dropped.values())
     assert len(found.pairs) <= 400 * (CROWD + 1)
+
+
+def test_large_buckets_are_compared_as_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(4)
+    originals = [document(f"a{number:02}", text=" ".join(chance.choices(TEXT.split(), k=120))) for number in range(12)]
+    copies = [
+        changed_copy(original, f"{original.id}-{n}", 0.04 * n, seed=n) for original in originals for n in (1, 2, 3)
+    ]
+    mixed = [*originals, *copies, document("empty", text=""), document("void", text="")]
+    usual = minhash_duplicates(mixed)
+    assert len(usual.dropped) > 12
+    monkeypatch.setattr(duplicates, "_CROWDED", 1)
+    assert minhash_duplicates(mixed) == usual
 
 
 class Letters(EncoderBase):

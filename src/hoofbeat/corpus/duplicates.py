@@ -8,8 +8,12 @@ Two measures: the Jaccard index of five-word shingles (`minhash`: candidates by 
 copies with changed words; the cosine of sentence vectors (`embedding`) finds texts that say the same in other words.
 
 A copy with one word in five changed keeps a Jaccard index of about 0.2, one in ten 0.42, one in twenty 0.63, while the
-closest of 1,500 unrelated reports reach 0.07: hence the low default threshold. Memory holds the signatures only (under
-2 kB a document); the shingles lie in a temporary file until the candidates are verified.
+closest of 1,500 unrelated reports reach 0.07: hence the low default threshold. Shingles, signatures (under 2 kB per
+document) and the keys of their bands (as much again) lie in temporary files.
+
+Unrelated reports share a band in 3 of 10,000 pairs: five billion pairs of six million documents. So the bands are
+compared apart, by processes or on a cluster, each as a join of the documents with the same key. What is left are
+documents whose signature agrees with another's; the command compares those by their shingles, in order.
 
 MinHash: a text is the set of its runs of five words. The smallest value of a set under a seeded hash is the same for
 two sets with the probability of their Jaccard index, so a signature of many such values estimates it, and cutting
@@ -25,10 +29,11 @@ import tempfile
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from msgspec import Struct
@@ -39,9 +44,9 @@ from hoofbeat.engine import current_engine
 from hoofbeat.facets import year_of
 from hoofbeat.models.encoder import Encoder, load_encoder
 from hoofbeat.models.encoders.encoder_base import encoded_blocks
-from hoofbeat.progress import SILENT, Progress
+from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Document
-from hoofbeat.store.files import output_errors
+from hoofbeat.store.files import cache_folder, output_errors
 
 Shingles = NDArray[np.uint64]
 Signature = NDArray[np.uint32]
@@ -52,6 +57,9 @@ MISSED = 0.005
 _WORD = re.compile(r"\w+")
 _REMEMBERED = 200_000
 _BLOCK = 2048
+_CROWDED = 64
+_PAIRS_AT_ONCE = 512
+_ROWS_AT_ONCE = 100_000
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -145,12 +153,103 @@ class SignTexts:
         return [(shingles, self._signer(shingles)) for shingles in map(self._shingler, texts)]
 
 
+class SignatureFiles:
+    """The signatures of all documents in a file, and the keys of each band in another, as workers map them."""
+
+    def __init__(self, folder: Path, banding: Banding) -> None:
+        self.folder = folder
+        self._banding = banding
+
+    def write(self, blocks: Iterable[Sequence[Signature]]) -> None:
+        """Write the signatures, in the order of the documents."""
+        with (self.folder / "signatures").open("wb") as file:
+            for block in blocks:
+                file.writelines(signature.tobytes() for signature in block)
+
+    def write_keys(self, signer: Signer) -> int:
+        """Write the keys, band by band; how many documents there are."""
+        signatures = self.signatures()
+        count = len(signatures)
+        with (self.folder / "keys").open("wb") as file:
+            file.truncate(8 * count * self._banding.bands)
+            for start in range(0, count, _ROWS_AT_ONCE):
+                for band, keys in enumerate(signer.band_keys(signatures[start : start + _ROWS_AT_ONCE])):
+                    file.seek(8 * (band * count + start))
+                    file.write(keys.tobytes())
+        return count
+
+    def signatures(self) -> NDArray[np.uint32]:
+        """All signatures, mapped."""
+        return _mapped(self.folder / "signatures", np.uint32).reshape(-1, self._banding.size)
+
+    def keys(self, band: int) -> NDArray[np.uint64]:
+        """The keys of one band, mapped."""
+        keys: NDArray[np.uint64] = _mapped(self.folder / "keys", np.uint64).reshape(self._banding.bands, -1)[band]
+        return keys
+
+
+class FindSuspects:
+    """The work of a worker that compares: documents whose signature agrees with another's that shares a band."""
+
+    def __init__(self, files: SignatureFiles, least: float) -> None:
+        self._files = files
+        self._least = least
+
+    def __call__(self, bands: Iterable[int]) -> NDArray[np.int64]:
+        """Documents that agree with one in the same bucket of these bands, ascending."""
+        signatures = self._files.signatures()
+        found = np.zeros(len(signatures), bool)
+        for band in bands:
+            keys = self._files.keys(band)
+            order = np.argsort(keys, kind="stable")
+            ordered = keys[order]
+            starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+            sizes = np.diff(np.concatenate([starts, [len(ordered)]]))
+            for start, size in zip(starts[sizes > _CROWDED].tolist(), sizes[sizes > _CROWDED].tolist(), strict=True):
+                self._in_crowd(order[start : start + size], signatures, found)
+            at = np.flatnonzero(np.repeat(sizes <= _CROWDED, sizes))
+            for distance in range(1, _CROWDED):  # the pairs of small buckets: neighbours, then next but one, ...
+                at = at[at + distance < len(ordered)]
+                at = at[ordered[at] == ordered[at + distance]]
+                for start in range(0, len(at), _PAIRS_AT_ONCE):
+                    one, other = (
+                        order[at[start : start + _PAIRS_AT_ONCE]],
+                        order[at[start : start + _PAIRS_AT_ONCE] + distance],
+                    )
+                    near = _agreement(signatures[one], signatures[other]) >= self._least
+                    found[one[near]] = found[other[near]] = True
+        return np.flatnonzero(found)
+
+    def _in_crowd(self, members: NDArray[np.int64], signatures: NDArray[np.uint32], found: NDArray[np.bool_]) -> None:
+        """A large bucket, such as one of many copies: a document that is found already looks for no other partner."""
+        left = members
+        for one in members.tolist():
+            if found[one]:
+                continue
+            left = left[left != one]
+            for start in range(0, len(left), _PAIRS_AT_ONCE):
+                others = left[start : start + _PAIRS_AT_ONCE]
+                near = others[_agreement(signatures[others], signatures[one]) >= self._least]
+                found[near] = True
+                found[one] |= len(near) > 0
+
+
 def jaccard(one: Shingles, other: Shingles) -> float:
     """The exact Jaccard index of two sets of shingles; two empty ones share nothing."""
     if not len(one) or not len(other):
         return 0.0
     shared = len(np.intersect1d(one, other, assume_unique=True))
     return shared / (len(one) + len(other) - shared)
+
+
+def _agreement(some: NDArray[np.uint32], other: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """The share of equal values of signatures, row by row."""
+    share: NDArray[np.float64] = (some == other).mean(axis=1) if len(some) else np.zeros(0)
+    return share
+
+
+def _mapped(file: Path, kind: type[np.generic]) -> NDArray[Any]:
+    return np.asarray(np.memmap(file, kind, "r")) if file.stat().st_size else np.zeros(0, kind)
 
 
 def _scattered(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -202,32 +301,65 @@ def minhash_duplicates(
     """Documents whose shingles have a Jaccard index of at least `threshold` (above 0, up to 1)."""
     signer = Signer(Banding.for_threshold(threshold), seed)
     names = _Names()
-    packed = bytearray()
-    with output_errors(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as file:
-        spill = _Spill(file)
-        with progress.task("Compare documents", None) as task:
+    with _work_folder() as folder:
+        files = SignatureFiles(folder, signer.banding)
+        with (folder / "shingles").open("w+b") as file, progress.task("Read documents", None) as task:
+            spill = _Spill(file)
             blocks = ([document.text for document in block] for block in names.noted(documents, _TEXTS_AT_ONCE))
-            for signed in current_engine().map(SignTexts(Shingler(width), signer), blocks):
-                for shingles, signature in signed:
-                    spill.add(shingles)
-                    packed += signature.tobytes()
-                task.advance(len(signed))
-        if not packed:
-            return Duplicates((), {})
-        signatures = np.frombuffer(packed, np.uint32).reshape(-1, signer.banding.size)
-        buckets = _Buckets(signer, signatures)
-        margin = 4 * (threshold * (1 - threshold) / signer.banding.size) ** 0.5
-        found = _Found(names)
-        for number in names.in_order():
-            near = buckets.near(number)
-            agree = (signatures[near] == signatures[number]).mean(axis=1) if len(near) else np.zeros(0)
-            scores = [
-                (int(other), score)
-                for other in near[agree >= threshold - margin]
-                if (score := jaccard(spill.get(number), spill.get(int(other)))) >= threshold
-            ]
-            buckets.enter(number, dropped=found.decide(number, scores))
+            files.write(_signed(current_engine().map(SignTexts(Shingler(width), signer), blocks), spill, task))
+            least = threshold - 4 * (threshold * (1 - threshold) / signer.banding.size) ** 0.5
+            suspects = [number for number in _suspects(files, signer, least, progress) if spill.size(number)]
+            signatures = files.signatures()[suspects]
+            buckets = _Buckets(signer, signatures)
+            found = _Found(names)
+            for place in sorted(range(len(suspects)), key=lambda place: names.order_of(suspects[place])):
+                near = buckets.near(place)
+                agree = _agreement(signatures[near], signatures[place])
+                scores = [
+                    (suspects[other], score)
+                    for other in near[agree >= least].tolist()
+                    if (score := jaccard(spill.get(suspects[place]), spill.get(suspects[other]))) >= threshold
+                ]
+                buckets.enter(place, dropped=found.decide(suspects[place], scores))
     return found.result()
+
+
+@contextmanager
+def _work_folder() -> Iterator[Path]:
+    """A folder for files that workers read, gone at the end; on a cluster in the cache, which all machines share."""
+    root = Path(tempfile.gettempdir()) if current_engine().name == "local" else cache_folder("compare")
+    with output_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root) as folder:
+            yield Path(folder)
+
+
+def _signed(
+    blocks: Iterable[Sequence[tuple[Shingles, Signature]]], spill: _Spill, task: Task
+) -> Iterator[list[Signature]]:
+    """The signatures of blocks of texts, whose shingles are put aside."""
+    for block in blocks:
+        for shingles, _ in block:
+            spill.add(shingles)
+        yield [signature for _, signature in block]
+        task.advance(len(block))
+
+
+def _suspects(files: SignatureFiles, signer: Signer, least: float, progress: Progress) -> list[int]:
+    """The documents that share a band with one whose signature agrees with theirs: the bands are looked at apart.
+
+    Only they can be near-duplicates, so only they are compared by their shingles, in their order.
+    """
+    count = files.write_keys(signer)
+    together = max(1, _ROWS_AT_ONCE // max(1, count))
+    bands = signer.banding.bands
+    parts = [range(first, min(first + together, bands)) for first in range(0, bands, together)] if count else []
+    found = np.zeros(count, bool)
+    with progress.task("Compare signatures", len(parts)) as task:
+        for numbers in current_engine().map(FindSuspects(files, least), parts, sees=[files.folder]):
+            found[numbers] = True
+            task.advance()
+    return np.flatnonzero(found).tolist()
 
 
 def embedding_duplicates(
@@ -293,8 +425,11 @@ class _Names:
                 self.add(document)
             yield block
 
+    def order_of(self, number: int) -> tuple[int, str]:
+        return self._years[number], self.ids[number]
+
     def in_order(self) -> list[int]:
-        return sorted(range(len(self.ids)), key=lambda number: (self._years[number], self.ids[number]))
+        return sorted(range(len(self.ids)), key=self.order_of)
 
 
 class _Found:
@@ -342,6 +477,9 @@ class _Spill:
     def add(self, shingles: NDArray[np.uint64]) -> None:
         self._file.write(shingles.tobytes())
         self._ends.append(self._ends[-1] + shingles.nbytes)
+
+    def size(self, number: int) -> int:
+        return self._ends[number + 1] - self._ends[number]
 
     def get(self, number: int) -> NDArray[np.uint64]:
         self._file.flush()
