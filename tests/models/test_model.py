@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.errors import InputError
 from hoofbeat.models import CallResult, Image, Message, StructuredReply
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.store.call_ledger import Ledger
@@ -282,16 +281,6 @@ def test_a_model_without_a_price_has_no_estimate_of_money(server: FaultServer, l
     estimate = a_model(server.spec(), ledger).estimate([ask("free?")])
     assert estimate.calls == 1
     assert estimate.max_money is None
-
-
-@pytest.mark.parametrize("damaged", [b"", b"{", b"[1]", b"\xff", b"xx"])
-def test_a_damaged_reply_in_the_ledger_is_said(server: FaultServer, ledger: Ledger, damaged: bytes) -> None:
-    model = a_model(server.spec(), ledger)
-    chats(model, ["damaged"])
-    ledger._db.execute("UPDATE calls SET reply=?", (damaged,))
-    with pytest.raises(InputError, match="ledger") as caught:
-        chats(model, ["damaged"])
-    assert str(ledger.path) in str(caught.value)
 
 
 def test_long_replies_come_back_as_they_were(server: FaultServer, ledger: Ledger) -> None:

@@ -8,6 +8,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,11 +188,20 @@ def test_a_ledger_damaged_inside_is_said(tmp_path: Path) -> None:
         use()
 
 
-def test_a_reply_damaged_inside_is_said(ledger: Ledger) -> None:
+def test_a_reply_damaged_inside_is_empty_and_can_be_removed(ledger: Ledger) -> None:
     put(ledger, entry("a"))
-    ledger._db.execute("UPDATE calls SET reply=x'78ff'")
-    with pytest.raises(InputError, match="can't be read"):
-        ledger.get(key_of("a"))
+    put(ledger, entry("b"))
+    for damaged in (b"\x78\xff", zlib.compress(b" " * 300_000_000), 7, "text"):
+        ledger._db.execute("UPDATE calls SET reply=? WHERE key=?", (damaged, bytes.fromhex(key_of("a"))))
+        assert ledger.get(key_of("a")) == b""
+    ledger.remove(key_of("a"))
+    assert ledger.get(key_of("a")) is None
+    assert ledger.get(key_of("b")) is not None
+
+
+def test_a_row_that_the_file_cannot_hold_is_said_to_whoever_waits(ledger: Ledger) -> None:
+    with pytest.raises(InputError):
+        put(ledger, msgspec.structs.replace(entry("a"), tokens_in=2**63))
 
 
 def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:

@@ -33,9 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.errors import ModelError
+from hoofbeat.models.bounds import is_count, read_body
 from hoofbeat.models.embedded import start_embedded
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, Trouble
 from hoofbeat.models.wire import PLAIN, Dialect, chat_body, classify, read_chat
+from hoofbeat.window import size
 
 _encode = msgspec.json.Encoder().encode
 
@@ -54,6 +56,7 @@ _Row = TypeVar("_Row", _WireEmbedding, _WireRelevance)
 
 
 _SECONDS_TO_TELL = 5.0
+_MAX_LIST = 16_000_000  # bytes of a list of models; one that is longer is cut and then unreadable
 _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """The window in lists of models, as servers call it: vLLM and SGLang; OpenRouter and Together; Groq; Mistral."""
 
@@ -144,8 +147,8 @@ class HttpBackend:
         assert self._session is not None, "the backend is not open"
         try:
             async with self._session.post(url, data=_encode(body), allow_redirects=False) as response:
-                data = await response.read()
-                if response.status == 200:
+                data = await read_body(response)
+                if response.status == 200 or isinstance(data, Trouble):
                     return data
                 return classify(response.status, {k.lower(): v for k, v in response.headers.items()}, data)
         except aiohttp.ConnectionTimeoutError as err:
@@ -193,7 +196,7 @@ class HttpBackend:
         headers = {"User-Agent": "hoofbeat", **({"Authorization": f"Bearer {key}"} if key else {})}
         try:
             with opener.open(Request(url, headers=headers), timeout=_SECONDS_TO_TELL) as response:  # noqa: S310
-                return msgspec.json.decode(response.read())
+                return msgspec.json.decode(response.read(_MAX_LIST))
         except (HTTPError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}
         except (OSError, HTTPException, ValueError):
@@ -224,7 +227,9 @@ class HttpBackend:
             return rows
         if len({len(row.embedding) for row in rows}) > 1:
             return _garbled("the embeddings are of different lengths")
-        return np.array([row.embedding for row in rows], dtype=np.float32)
+        with np.errstate(over="ignore"):
+            vectors = np.array([row.embedding for row in rows], dtype=np.float32)
+        return vectors if np.isfinite(vectors).all() else _garbled("an embedding holds a number that is too large")
 
     async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:
         """Score texts by the endpoint's `/rerank`, as vLLM, llama.cpp and most services of cross-encoders offer it."""
@@ -232,8 +237,7 @@ class HttpBackend:
         rows = await self._rows("rerank", body, "results", _WireRelevance, len(texts))
         if isinstance(rows, Trouble):
             return rows
-        scores = [row.relevance_score for row in rows]
-        return scores if all(map(math.isfinite, scores)) else _garbled("a relevance score is not a number")
+        return [row.relevance_score for row in rows]
 
     async def _rows(
         self, path: str, body: dict[str, Any], field: str, kind: type[_Row], count: int
@@ -257,18 +261,14 @@ def _listed(answer: object, name: str) -> int:
     entries: Any = answer.get("data") if isinstance(answer, dict) else None
     models = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
     mine = next((each for each in models if each.get("id") == name), models[0] if len(models) == 1 else {})
-    return next((mine[field] for field in _WINDOW_FIELDS if _is_count(mine.get(field))), 0)
+    return next((mine[field] for field in _WINDOW_FIELDS if is_count(mine.get(field))), 0)
 
 
 def _served(props: object) -> int:
     """The window of a llama.cpp server, of one of its slots; 0 where this is none."""
     settings: Any = props.get("default_generation_settings") if isinstance(props, dict) else None
     count = settings.get("n_ctx") if isinstance(settings, dict) else None
-    return int(count) if isinstance(count, int) and _is_count(count) else 0
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return int(count) if isinstance(count, int) and is_count(count) else 0
 
 
 def _garbled(message: str) -> Trouble:
@@ -302,6 +302,7 @@ class EmbeddedBackend(HttpBackend):
 Post = Callable[[str, object], Awaitable[bytes | Trouble]]
 _FORCE = 1000.0
 _VOCABULARY = 1 << 20
+_SPECIAL = 16  # tokens that a tokenizer may add to a text; each of the others is at least a byte of it
 
 
 class _Tokens(msgspec.Struct):
@@ -365,7 +366,9 @@ async def score_by_forcing(
             return data
         tokens_of_text = _tokens(data)
         if not tokens_of_text:
-            return Trouble(kind="garbled", message="no tokens came back", retryable=True, sent=True)
+            return _garbled("no tokens came back")
+        if len(tokens_of_text) > size(text) + _SPECIAL:  # each one is a call
+            return _garbled("more tokens came back than the text has bytes")
         encoded.append(tokens_of_text)
     before, whole, letter = encoded
     begin = min(len(before), len(whole) - 1)
@@ -394,7 +397,7 @@ async def _force(
         try:
             steps = msgspec.json.decode(data, type=_Completion).completion_probabilities
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-            return Trouble(kind="garbled", message=f"no log-probability came back: {err}", retryable=True, sent=True)
+            return _garbled(f"no log-probability came back: {err}")
         if not steps:
             continue
         found = next((each for each in (steps[0], *steps[0].top_logprobs) if each.id == token), None)
@@ -402,7 +405,10 @@ async def _force(
             return Trouble(kind="unsupported", message="the endpoint did not take the forced token")
         if not exact:
             return _Forced(id=token, token=found.token, logprob=found.logprob)
-        total = math.log(math.fsum(math.exp(each.logprob) for each in steps[0].top_logprobs))
+        try:
+            total = math.log(math.fsum(math.exp(each.logprob) for each in steps[0].top_logprobs))
+        except (ValueError, OverflowError):
+            return _garbled("the log-probabilities that came back are none")
         return _Forced(id=token, token=found.token, logprob=found.logprob - total)
     return Trouble(kind="unsupported", message="the endpoint gives no log-probability of this token")
 

@@ -33,7 +33,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.errors import BatchPending, InputError, ModelError, ModelMissing
+from hoofbeat.errors import BatchPending, ModelError, ModelMissing
+from hoofbeat.models.bounds import within_bounds
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.reply_text import UnreadableOutput, is_refusal, read_object, repair_request
@@ -85,8 +86,9 @@ def reduce_collection() -> Iterator[None]:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _encode = msgspec.json.Encoder().encode
+_REPLIES: dict[str, Any] = {"chat": Reply, "loglikelihood": Likelihood, "embed": list[float], "rerank": float}
 _DECODE: dict[Any, Callable[[bytes], Any]] = {
-    kind: msgspec.json.Decoder(kind).decode for kind in (Reply, Likelihood, list[float], float, int)
+    kind: msgspec.json.Decoder(kind).decode for kind in (*_REPLIES.values(), int)
 }
 
 
@@ -149,7 +151,7 @@ class Model:
         self._tokens_in = 0
         self._tokens_out = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Trouble]] = {}
-        self._measuring: dict[str, asyncio.Task[bytes | Failure]] = {}
+        self._measuring: dict[str, asyncio.Task[Likelihood | Failure]] = {}
         self._no_likelihoods: Failure | None = None
         self._jitter = random.Random()  # noqa: S311 - only spreads retries; no result depends on it
 
@@ -191,20 +193,20 @@ class Model:
 
     def _asked_window(self) -> ContextWindow:
         key, body = request_key(self.identity, "window", {})
-        kept = self.ledger.get(key)
-        if kept is None:
+        tokens = self._readable(key, self.ledger.get(key), int)
+        if tokens is None:
             ask = getattr(self.backend, "served_window", None)
             told: int | None = ask() if ask is not None else None
             if told is None:  # nothing is kept: an endpoint that can't be reached now may tell it the next time
                 return self._assumed_window()
-            kept = _encode(told)
+            tokens = told
             entry = LedgerEntry(
                 key=key,
                 model=self.identity,
                 operation="window",
                 prompt="",
                 request=msgspec.Raw(body),
-                reply=msgspec.Raw(kept),
+                reply=msgspec.Raw(_encode(told)),
                 tokens_in=0,
                 tokens_out=0,
                 seconds=0.0,
@@ -212,7 +214,6 @@ class Model:
             )
             self.ledger.flush()
             self.ledger.add_all([entry])
-        tokens = self._read(kept, int)
         return ContextWindow(tokens=tokens, source="endpoint") if tokens else self._assumed_window()
 
     def _assumed_window(self) -> ContextWindow:
@@ -328,7 +329,7 @@ class Model:
         content = likelihood_content(context, continuation, exact=exact)
         key, body = request_key(self.identity, "loglikelihood", content)
         usage = _unreported(context + continuation)
-        kept: bytes | Failure | None = await self.ledger.look_up(key)
+        kept: Likelihood | Failure | None = self._readable(key, await self.ledger.look_up(key), Likelihood)
         if kept is None:
             if key not in self._measuring:
                 call = functools.partial(self.backend.loglikelihood, context, continuation, exact=exact)
@@ -337,17 +338,16 @@ class Model:
             kept = await self._measuring[key]
         else:
             self.cached += 1
-        if isinstance(kept, Failure):
-            return kept
-        self._account(key, usage)
-        return self._read(kept, Likelihood)
+        if not isinstance(kept, Failure):
+            self._account(key, usage)
+        return kept
 
     async def _measure(
         self, call: Callable[[], Awaitable[Likelihood | Trouble]], key: str, body: bytes, usage: Usage
-    ) -> bytes | Failure:
+    ) -> Likelihood | Failure:
         if self._no_likelihoods is not None:
             return self._no_likelihoods
-        if (kept := await self.ledger.claim(key)) is not None:
+        if (kept := await self._claim(key, Likelihood)) is not None:
             self.cached += 1
             return kept
         started = time.monotonic()
@@ -355,7 +355,7 @@ class Model:
             result = await self._attempt(call, usage.tokens_in, 1)
             if isinstance(result, Trouble):
                 return _failure(result)
-            return await self._keep(key, "loglikelihood", "", body, _encode(result), usage, started)
+            return await self._keep(key, "loglikelihood", "", body, result, usage, started)
         except ModelMissing as err:
             if not await self._chats():
                 raise
@@ -381,10 +381,11 @@ class Model:
             found = await self.backend.embed(missing)
             return found if isinstance(found, Trouble) else [[float(number) for number in row] for row in found]
 
-        rows = await self._measured("embed", texts, {text: text for text in texts}, call)
-        if isinstance(rows, Failure):
-            return rows
-        vectors = {text: self._read(row, list[float]) for text, row in rows.items()}
+        vectors = await self._measured("embed", texts, {text: text for text in texts}, call)
+        if isinstance(vectors, Failure):
+            return vectors
+        if len({len(vector) for vector in vectors.values()}) > 1:
+            return Failure(kind="garbled", message="the embeddings are of different lengths")
         return np.array([vectors[text] for text in texts], np.float32) if texts else np.zeros((0, 0), np.float32)
 
     async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Failure:
@@ -393,27 +394,26 @@ class Model:
         async def call(missing: Sequence[str]) -> list[float] | Trouble:
             return await self.backend.relevance(query, missing)
 
-        rows = await self._measured("rerank", texts, {text: [query, text] for text in texts}, call)
-        if isinstance(rows, Failure):
-            return rows
-        scores = {text: self._read(row, float) for text, row in rows.items()}
-        return [scores[text] for text in texts]
+        scores = await self._measured("rerank", texts, {text: [query, text] for text in texts}, call)
+        return scores if isinstance(scores, Failure) else [scores[text] for text in texts]
 
     async def _measured(
         self,
         kind: str,
         texts: Sequence[str],
         asked: Mapping[str, object],
-        call: Callable[[Sequence[str]], Awaitable[Sequence[object] | Trouble]],
-    ) -> dict[str, bytes] | Failure:
+        call: Callable[[Sequence[str]], Awaitable[Sequence[Result] | Trouble]],
+    ) -> dict[str, Result] | Failure:
         """What the endpoint gives for each text, as it is kept in the ledger; only what is not there is asked for."""
         keyed = {text: request_key(self.identity, kind, asked[text]) for text in texts}
-        kept: dict[str, bytes] = {}
+        kept: dict[str, Result] = {}
         made = 0
         while missing := [text for text in keyed if text not in kept]:
             keys = {keyed[text][0]: text for text in missing}
             claims = await self.ledger.try_claims(keys)
-            kept.update({keys[key]: row for key, row in claims.replies.items()})
+            for key, row in claims.replies.items():
+                if (value := self._readable(key, row, _REPLIES[kind])) is not None:
+                    kept[keys[key]] = value
             if claims.ours:
                 found = await self._measure_claimed(
                     kind, [keys[key] for key in keys if key in claims.ours], keyed, call
@@ -434,8 +434,8 @@ class Model:
         kind: str,
         texts: Sequence[str],
         keyed: Mapping[str, tuple[str, bytes]],
-        call: Callable[[Sequence[str]], Awaitable[Sequence[object] | Trouble]],
-    ) -> dict[str, bytes] | Failure:
+        call: Callable[[Sequence[str]], Awaitable[Sequence[Result] | Trouble]],
+    ) -> dict[str, Result] | Failure:
         """Ask for texts whose keys are claimed, and keep what comes."""
         try:
             tokens = sum(map(size, texts)) // TYPICAL_BYTES_PER_TOKEN
@@ -444,7 +444,7 @@ class Model:
             if isinstance(result, Trouble):
                 return _failure(result)
             keeping = [
-                self._keep(keyed[text][0], kind, "", keyed[text][1], _encode(row), _unreported(text), started)
+                self._keep(keyed[text][0], kind, "", keyed[text][1], row, _unreported(text), started)
                 for text, row in zip(texts, result, strict=True)
             ]
             return dict(zip(texts, await asyncio.gather(*keeping), strict=True))
@@ -457,7 +457,7 @@ class Model:
         future: asyncio.Future[Reply | Trouble] = asyncio.get_running_loop().create_future()
         self._in_flight[key] = future
         try:
-            found = await self.ledger.claim(key)
+            found = await self._claim(key, Reply)
             if found is None:
                 try:
                     result = await self._ask_claimed(request, key, body)
@@ -465,7 +465,7 @@ class Model:
                     self.ledger.release(key)
             else:
                 self.cached += 1
-                result = self._read(found, Reply)
+                result = found
             if isinstance(result, Reply):
                 self._account(key, result.usage)
         except BaseException as err:
@@ -482,9 +482,7 @@ class Model:
         result = await self._attempt(lambda: self._send(request, key), about_tokens(request), self.limit(request))
         if isinstance(result, Trouble):
             return result
-        encoded = _encode(result)
-        kept = await self._keep(key, "chat", request.prompt, body, encoded, result.usage, started)
-        return result if kept is encoded else self._read(kept, Reply)  # what is used is what is kept
+        return await self._keep(key, "chat", request.prompt, body, result, result.usage, started)
 
     async def _send(self, request: ChatRequest, key: str) -> Reply | Trouble:
         """One attempt; where the endpoint refuses a limit with the allowance in it, another with the request's own."""
@@ -505,7 +503,7 @@ class Model:
             reserved = self.budget.reserve(self.spec, self.price, tokens_in, tokens_out)
             try:
                 started = await self.pacer.admit(tokens_in + tokens_out)
-                result = await call()
+                result = within_bounds(await call())
             except ReplyPending:
                 self.budget.settle(reserved, reserved)  # it will be paid when it is answered
                 raise
@@ -554,36 +552,46 @@ class Model:
             )
 
     async def _keep(
-        self, key: str, operation: str, prompt: str, body: bytes, reply: bytes, usage: Usage, started: float
-    ) -> bytes:
-        """Keep a reply; returns the reply that is in the ledger once it is safe there."""
+        self, key: str, operation: str, prompt: str, body: bytes, reply: Result, usage: Usage, started: float
+    ) -> Result:
+        """Keep a reply; returns the reply that is in the ledger once it is safe there: what is used is what is kept."""
         entry = LedgerEntry(
             key=key,
             model=self.identity,
             operation=operation,
             prompt=prompt,
             request=msgspec.Raw(body),
-            reply=msgspec.Raw(reply),
+            reply=msgspec.Raw(_encode(reply)),
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             seconds=time.monotonic() - started,
             made=int(time.time()),
         )
-        return await self.ledger.put(entry) or reply
+        earlier = await self.ledger.put(entry)
+        found = None if earlier is None else self._readable(key, earlier, _REPLIES[operation])
+        return reply if found is None else found
 
     async def _kept(self, key: str) -> Reply | None:
-        found = await self.ledger.look_up(key)
-        return None if found is None else self._read(found, Reply)
+        return self._readable(key, await self.ledger.look_up(key), Reply)
 
-    def _read(self, kept: bytes, kind: type[Result]) -> Result:
+    async def _claim(self, key: str, kind: type[Result]) -> Result | None:
+        """Wait until the call is ours to make (None), or another has made it: then its reply."""
+        while (found := await self.ledger.claim(key)) is not None:
+            if (result := self._readable(key, found, kind)) is not None:
+                return result
+        return None
+
+    def _readable(self, key: str, kept: bytes | None, kind: type[Result]) -> Result | None:
+        """A reply of the ledger; None where there is none. One that can't be read is removed: it costs one call."""
+        if kept is None:
+            return None
         try:
             result: Result = _DECODE[kind](kept)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-            raise InputError(
-                f"the ledger holds a reply that can't be read: {err}",
-                where=self.ledger.place,
-                fix="move the file away (calls in it will be made again), or restore it from a copy",
-            ) from err
+            self.ledger.remove(key)
+            if self._tell is not None:
+                self._tell(f"{self.ledger.place} holds a reply that can't be read ({err}); Hoofbeat asks for it again")
+            return None
         return result
 
     def _money(self, usage: Usage) -> float:

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
+from hoofbeat.models.bounds import MAX_WAIT
 from hoofbeat.models.reply_text import split_reasoning, without_limits
 from hoofbeat.models.requests import ChatRequest, Message, Reply, TokenLogprob, Trouble
 from hoofbeat.records import Usage
@@ -216,15 +217,14 @@ def _error_message(data: bytes) -> str:
 
 
 def retry_after_seconds(value: str | None) -> float | None:
-    """The Retry-After header in seconds from now: a number or an HTTP date; None when absent or unreadable."""
+    """The Retry-After header in seconds from now: a number or an HTTP date; None when absent, unreadable or absurd."""
     if not value:
         return None
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        when = email.utils.parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, when.timestamp() - time.time())
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if seconds <= MAX_WAIT else None

@@ -20,7 +20,6 @@ import os
 import sqlite3
 import struct
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -120,7 +119,7 @@ class Ledger(CallLedger):
         try:
             row = self._db.execute(_SELECT, (bytes.fromhex(key),)).fetchone()
             return unpack(row[0]) if row else None
-        except (sqlite3.Error, zlib.error) as err:
+        except sqlite3.Error as err:
             raise _trouble(err, self.path) from err
 
     async def look_up(self, key: str) -> bytes | None:
@@ -183,7 +182,7 @@ class Ledger(CallLedger):
                 earlier = self._kept_otherwise(rows)
             self._db.executemany(_COUNT_TROUBLE, [(*what, count) for what, count in troubles.items()])
             self._db.execute("COMMIT")
-        except sqlite3.Error as err:
+        except Exception as err:  # whatever it is: those who wait must be told
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             error = _trouble(err, self.path)
@@ -238,6 +237,11 @@ class Ledger(CallLedger):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return removed
+
+    def remove(self, key: str) -> None:
+        """Remove one call, whose reply can't be read."""
+        with _readable_errors(self.path):
+            self._db.execute("DELETE FROM calls WHERE key=?", (bytes.fromhex(key),))
 
     def _prompts(self, model: str) -> list[tuple[str, int]]:
         self.flush()
@@ -309,7 +313,7 @@ def _readable_errors(path: Path) -> Iterator[None]:
     """SQLite's errors as ours: what is wrong with the file, and what to do."""
     try:
         yield
-    except (sqlite3.Error, zlib.error) as err:
+    except sqlite3.Error as err:
         raise _trouble(err, path) from err
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 COLUMNS = "key,model,operation,prompt,request,reply,tokens_in,tokens_out,seconds,made"
 _COMPRESS_OVER = 1000
+_MAX_UNPACKED = 200_000_000  # bytes: no call that was kept is as large
 _PAGE = 500
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.25
@@ -100,8 +101,17 @@ def _pack(data: bytes) -> bytes:
 
 
 def unpack(data: bytes) -> bytes:
-    """What a database holds, as the JSON that it was."""
-    return zlib.decompress(data) if data[:1] == b"x" else data
+    """What a database holds, as the JSON that it was; what is damaged there is empty, and no JSON."""
+    if not isinstance(data, bytes):  # SQLite keeps values of any type in any column
+        return b""
+    if data[:1] != b"x":
+        return data
+    inflating = zlib.decompressobj()
+    try:
+        found = inflating.decompress(data, _MAX_UNPACKED)
+    except zlib.error:
+        return b""
+    return found if inflating.eof else b""
 
 
 def conditions(values: Mapping[str, object]) -> tuple[str, list[object]]:
@@ -182,6 +192,10 @@ class CallLedger(ABC):
             name = prompt.partition("@")[0]
             found[name] = found.get(name, 0) + count
         return found
+
+    @abstractmethod
+    def remove(self, key: str) -> None:
+        """Remove one call, whose reply can't be read."""
 
     @abstractmethod
     def _prompts(self, model: str) -> list[tuple[str, int]]:

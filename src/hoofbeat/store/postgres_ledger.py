@@ -288,6 +288,10 @@ class PostgresLedger(CallLedger):
         self._run("VACUUM hoofbeat_calls")
         return int(removed)
 
+    def remove(self, key: str) -> None:
+        """Remove one call, whose reply can't be read."""
+        self._run("DELETE FROM hoofbeat_calls WHERE key=:key", key=bytes.fromhex(key))
+
     def _prompts(self, model: str) -> list[tuple[str, int]]:
         counted = "SELECT prompt, COUNT(*) FROM hoofbeat_calls WHERE model=:model GROUP BY prompt"
         return [(prompt, int(count)) for prompt, count in self._run(counted, model=model)]

@@ -1,0 +1,112 @@
+"""What an endpoint says, within bounds.
+
+An endpoint may be broken, or hostile. A body without end fills the memory, a number that JSON or the ledger can't hold
+poisons what is kept, a negative usage defeats the budget. So every answer passes through here, whichever backend it is
+from: bodies are read up to a limit, and `within_bounds` looks at every result before it is paid, kept or shown. What
+can't be right becomes a failure. Figures about a reply never cost the reply: those that can't be right count as not
+given.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from hoofbeat.models.requests import Likelihood, Reply, TokenLogprob, Trouble
+from hoofbeat.records import Usage
+
+if TYPE_CHECKING:
+    import aiohttp
+
+Result = TypeVar("Result")
+
+MAX_BODY = 64_000_000
+"""Bytes of an answer, decompressed: the longest that is asked for, a whole vocabulary with probabilities, has 20 MB."""
+MAX_COUNT = 10**9
+"""No count of tokens is larger: a million pages."""
+MAX_WAIT = 30 * 24 * 3600.0
+"""Seconds: no endpoint asks for a longer pause and means it."""
+_MAX_REPLY = 16_000_000  # characters that are kept of one call
+_MAX_ERROR_BODY = 100_000
+_MAX_MESSAGE = 600
+_MAX_NAME = 200
+
+
+async def read_body(response: aiohttp.ClientResponse) -> bytes | Trouble:
+    """An answer's body; of an error's only the beginning. The client decompresses piece by piece as it is read here."""
+    is_error = response.status != 200
+    limit = _MAX_ERROR_BODY if is_error else MAX_BODY
+    pieces: list[bytes] = []
+    held = 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        held += len(piece)
+        if held > limit:
+            response.close()  # the rest is not waited for
+            if not is_error:
+                message = f"the answer is larger than {MAX_BODY // 1_000_000} MB"
+                return Trouble(kind="garbled", message=message, sent=True)
+            break
+    return b"".join(pieces)[:limit]
+
+
+def is_count(value: object) -> bool:
+    """Whether this can be a number of tokens that somebody has counted."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_COUNT
+
+
+def within_bounds(result: Result | Trouble) -> Result | Trouble:
+    """A result as it may be used: itself, or with figures left out that can't be right, or the trouble that it is."""
+    found: Any = result
+    if isinstance(result, Reply):
+        found = _reply(result)
+    elif isinstance(result, Trouble):
+        found = _trouble(result)
+    elif isinstance(result, Likelihood):
+        found = result if _finite([result.total, *result.logprobs]) else _no_number()
+    elif isinstance(result, list):
+        rows = [row if isinstance(row, list) else [row] for row in result]
+        found = result if all(map(_finite, rows)) else _no_number()
+    return found  # type: ignore[no-any-return]
+
+
+def _reply(reply: Reply) -> Reply | Trouble:
+    held = len(reply.text) + len(reply.reasoning)
+    for token in reply.logprobs:
+        if not _finite([token.logprob, *token.top.values()]):
+            return _no_number()
+        held += _size(token)
+    if held > _MAX_REPLY:
+        return Trouble(kind="garbled", message=f"the reply has {held:,} characters, more than is kept", sent=True)
+    usage = reply.usage
+    if not (0 <= usage.tokens_in <= MAX_COUNT and 0 <= usage.tokens_out <= MAX_COUNT):
+        usage = Usage()  # not given: the budget then counts the most that the call could cost
+    reasoning = reply.reasoning_tokens if 0 <= reply.reasoning_tokens <= MAX_COUNT else 0
+    if usage is reply.usage and reasoning == reply.reasoning_tokens and len(reply.model) <= _MAX_NAME:
+        return reply
+    return msgspec.structs.replace(reply, usage=usage, reasoning_tokens=reasoning, model=reply.model[:_MAX_NAME])
+
+
+def _size(token: TokenLogprob) -> int:
+    return len(token.token) + sum(map(len, token.top))
+
+
+def _trouble(trouble: Trouble) -> Trouble:
+    """A trouble whose message a terminal can show: on one line, without control characters, not too long."""
+    message = trouble.message
+    if not message.isprintable():
+        message = " ".join("".join(each if each.isprintable() else " " for each in message).split())
+    if len(message) > _MAX_MESSAGE:
+        message = f"{message[: _MAX_MESSAGE - 2]} …"
+    return trouble if message is trouble.message else msgspec.structs.replace(trouble, message=message)
+
+
+def _finite(numbers: list[float]) -> bool:
+    return all(map(math.isfinite, numbers))
+
+
+def _no_number() -> Trouble:
+    message = "the answer holds a number that is not finite"
+    return Trouble(kind="garbled", message=message, retryable=True, sent=True)
