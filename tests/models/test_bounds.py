@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import resource
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from aiohttp import web
 
-from hoofbeat.errors import BudgetSpent
+from hoofbeat.errors import BatchPending, BudgetSpent, ModelError
 from hoofbeat.models import Budget, Reply, bounds
 from hoofbeat.models.bounds import MAX_BODY, MAX_COUNT, within_bounds
 from hoofbeat.models.http_backend import score_by_forcing
@@ -39,6 +42,7 @@ LIES: dict[str, dict[str, object]] = {
 
 
 SMALL = 1_000_000
+KEY = "sk-very/secret+42=a"
 BOMB = gzip.compress(b" " * 200 * SMALL, 1)
 
 
@@ -61,6 +65,14 @@ class HostileServer(FaultServer):
         if step == "uneven-likelihood":
             far = {"tokens": ["a", " b", " c"], "token_logprobs": [None, -1e308, -1e308], "text_offset": [0, 1, 3]}
             return web.json_response({"choices": [{"logprobs": far}]})
+        key = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if step == "echo":
+            message = {"content": f"You sent {key}, that is {quote(key, safe='')}.", "reasoning": f"<{key}>"}
+            return web.json_response({**answer, "model": key, "choices": [{"message": message}]})
+        if step == "echo-error":  # where the message is cut, half of the key would be left
+            return web.json_response({"error": {"message": "x" * 480 + f" {key} and {quote(key)}"}}, status=400)
+        if step == "echo-401":
+            return web.Response(text=f"Incorrect key {key}", status=401)
         return await super()._respond(request, step, body, answer)
 
 
@@ -217,3 +229,52 @@ def test_a_poisoned_vector_is_asked_for_again(server: HostileServer, ledger: Led
     assert not isinstance(second, Failure)
     assert second.tolist() == first.tolist()
     assert again.made == 1
+
+
+def test_a_key_that_an_endpoint_repeats_is_nowhere(
+    server: HostileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARD_ENTRY", KEY)
+    with ledger_in(tmp_path) as ledger:
+        model = a_model(server.spec(), ledger, key="WARD_ENTRY")
+        [echo, error] = chats(model, ["fault=echo", "fault=echo-error"])
+        assert reply_text(echo) == "You sent [redacted], that is [redacted]."
+        assert server.seen[-1].key == f"Bearer {KEY}"
+        said = f"{echo} {error}"
+        with pytest.raises(ModelError) as caught:
+            chats(model, ["fault=echo-401"])
+        assert "Incorrect key [redacted]" in str(caught.value)
+        said += f"{caught.value} {list(ledger.entries())}"
+    assert "sk-very" not in said
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"sk-very" not in kept
+
+
+def test_a_proxys_password_is_not_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://ward:word%2Fpass@127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with ledger_in(tmp_path) as ledger, pytest.raises(ModelError) as caught:
+        chats(a_model("http://judge.example.org/v1#m", ledger, attempts=1), ["through a proxy"])
+    assert "word" not in str(caught.value)
+
+
+def test_files_that_hold_prompts_are_for_their_owner_alone(server: HostileServer, tmp_path: Path) -> None:
+    umask = os.umask(0o022)
+    try:
+        with ledger_in(tmp_path) as ledger:
+            chats(a_model(server.spec(), ledger), ["private"])
+            with pytest.raises(BatchPending):
+                chats(a_model(f"batch:{tmp_path / 'requests'}#m", ledger), ["private as well"])
+            files = [path for path in tmp_path.rglob("*") if path.is_file()]
+            assert {path.name for path in files} >= {"ledger.db", "ledger.db-wal", "requests-001.jsonl"}
+            assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    finally:
+        os.umask(umask)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o660, 0o660), (0o600, 0o600)])
+def test_an_old_ledger_is_closed_to_others_unless_a_group_writes_to_it(tmp_path: Path, before: int, after: int) -> None:
+    ledger_in(tmp_path).close()
+    (tmp_path / "ledger.db").chmod(before)
+    ledger_in(tmp_path).close()
+    assert stat.S_IMODE((tmp_path / "ledger.db").stat().st_mode) == after

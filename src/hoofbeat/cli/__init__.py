@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from hoofbeat.errors import BatchPending, HoofbeatError, UsageError
+from hoofbeat.redaction import redact_message
 from hoofbeat.registry import registry
 from hoofbeat.text import for_terminal
 from hoofbeat.version import __version__
@@ -202,9 +203,10 @@ def _tell(
     fix: str | None,
     details: dict[str, object] | None = None,
 ) -> int:
+    what, where, fix = (redact_message(each) if each else each for each in (what, where, fix))
     if as_json:
         error = {"error": what, "where": where, "fix": fix, "exit": code, **(details or {})}
-        sys.stdout.write(msgspec.json.encode(error).decode() + "\n")
+        sys.stdout.write(redact_message(msgspec.json.encode(error).decode()) + "\n")
     lines = [click.style("error: ", fg="red", bold=True) + for_terminal(what)]
     lines += [f"   at: {for_terminal(str(where))}"] if where else []
     lines += [f"   do: {for_terminal(fix)}"] if fix else []

@@ -62,7 +62,7 @@ def export_command(target: Path, ledger_path: str | None, model: str | None, as_
     screen = Screen(as_json=as_json)
     check_file(target, ".jsonl")
     with _open(ledger_path) as ledger:
-        count = write_jsonl(target, ledger.entries(model=model))
+        count = write_jsonl(target, ledger.entries(model=model), private=True)
     if as_json:
         screen.emit({"file": str(target), "counts": {"kept": count}})
     else:

@@ -139,7 +139,7 @@ class BatchBackend:
             numbers = []
             for number, part in enumerate(self._parts(self._round), start=self._first):
                 lines = (self._line(key, number, self._round[key]) for key in part)
-                write_jsonl(self.folder / f"requests-{number:03d}.jsonl", lines)
+                write_jsonl(self.folder / f"requests-{number:03d}.jsonl", lines, private=True)
                 numbers.append(number)
             self._last_number = numbers[-1]
         raise BatchPending(

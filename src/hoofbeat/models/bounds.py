@@ -3,8 +3,8 @@
 An endpoint may be broken, or hostile. A body without end fills the memory, a number that JSON or the ledger can't hold
 poisons what is kept, a negative usage defeats the budget. So every answer passes through here, whichever backend it is
 from: bodies are read up to a limit, and `within_bounds` looks at every result before it is paid, kept or shown. What
-can't be right becomes a failure. Figures about a reply never cost the reply: those that can't be right count as not
-given.
+can't be right becomes a failure, and keys that an endpoint repeats are taken out. Figures about a reply never cost the
+reply: those that can't be right count as not given.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from hoofbeat.models.requests import Likelihood, Reply, TokenLogprob, Trouble
 from hoofbeat.records import Usage
+from hoofbeat.redaction import Redactor
 
 if TYPE_CHECKING:
     import aiohttp
@@ -32,6 +33,7 @@ _MAX_REPLY = 16_000_000  # characters that are kept of one call
 _MAX_ERROR_BODY = 100_000
 _MAX_MESSAGE = 600
 _MAX_NAME = 200
+_NOTHING_SECRET = Redactor(())
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes | Trouble:
@@ -57,13 +59,16 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_COUNT
 
 
-def within_bounds(result: Result | Trouble) -> Result | Trouble:
-    """A result as it may be used: itself, or with figures left out that can't be right, or the trouble that it is."""
+def within_bounds(result: Result | Trouble, redactor: Redactor = _NOTHING_SECRET) -> Result | Trouble:
+    """A result as it may be used: itself, or without figures that can't be right, or the trouble that it is.
+
+    Secrets are taken out of what it says.
+    """
     found: Any = result
     if isinstance(result, Reply):
-        found = _reply(result)
+        found = _reply(_redacted(result, redactor))
     elif isinstance(result, Trouble):
-        found = _trouble(result)
+        found = _trouble(msgspec.structs.replace(result, message=redactor.in_message(result.message)))
     elif isinstance(result, Likelihood):
         found = result if _finite([result.total, *result.logprobs]) else _no_number()
     elif isinstance(result, list):
@@ -87,6 +92,14 @@ def _reply(reply: Reply) -> Reply | Trouble:
     if usage is reply.usage and reasoning == reply.reasoning_tokens and len(reply.model) <= _MAX_NAME:
         return reply
     return msgspec.structs.replace(reply, usage=usage, reasoning_tokens=reasoning, model=reply.model[:_MAX_NAME])
+
+
+def _redacted(reply: Reply, redactor: Redactor) -> Reply:
+    text, reasoning, model = redactor(reply.text), redactor(reply.reasoning), redactor(reply.model)
+    if (text, reasoning, model) == (reply.text, reply.reasoning, reply.model):
+        return reply
+    logprobs = reply.logprobs if text == reply.text else ()  # a secret may be spread over several tokens
+    return msgspec.structs.replace(reply, text=text, reasoning=reasoning, model=model, logprobs=logprobs)
 
 
 def _size(token: TokenLogprob) -> int:

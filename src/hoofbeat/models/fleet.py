@@ -132,6 +132,11 @@ class FleetBackend:
         return tuple(each.figures() for each in self._known.values())
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown: the key, which all servers share."""
+        return self._current[0].backend.secrets
+
+    @property
     def servers(self) -> int:
         """How many servers there are now."""
         return len(self._current)

@@ -110,6 +110,11 @@ class HttpBackend:
     def _key(self) -> str:
         return os.environ.get(self._key_variable, "") if self._key_variable else ""
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown: the key, if one is sent."""
+        return (self._key(),)
+
     async def open(self) -> None:
         """Open the client; a missing key is said before anything is sent."""
         key = self._key()

@@ -26,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -52,6 +53,7 @@ from hoofbeat.models.requests import (
 )
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Failure, Usage
+from hoofbeat.redaction import Redactor, environment_secrets
 from hoofbeat.store.artefact import Cost
 from hoofbeat.store.ledger_base import CallLedger, LedgerEntry
 from hoofbeat.window import ASSUMED_WINDOW, TYPICAL_BYTES_PER_TOKEN, ContextWindow, size
@@ -154,6 +156,11 @@ class Model:
         self._measuring: dict[str, asyncio.Task[Likelihood | Failure]] = {}
         self._no_likelihoods: Failure | None = None
         self._jitter = random.Random()  # noqa: S311 - only spreads retries; no result depends on it
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        """Takes the environment's secrets and the backend's own keys out of what endpoints say."""
+        return Redactor([*environment_secrets(), *getattr(self.backend, "secrets", ())])
 
     @property
     def identity(self) -> str:
@@ -503,7 +510,7 @@ class Model:
             reserved = self.budget.reserve(self.spec, self.price, tokens_in, tokens_out)
             try:
                 started = await self.pacer.admit(tokens_in + tokens_out)
-                result = within_bounds(await call())
+                result = within_bounds(await call(), self._redactor)
             except ReplyPending:
                 self.budget.settle(reserved, reserved)  # it will be paid when it is answered
                 raise

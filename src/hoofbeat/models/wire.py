@@ -175,9 +175,12 @@ _FILTERED = re.compile(r"content_filter|content_policy|safety system|flagged", r
 _QUOTA = re.compile(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
 
 
+_MAX_DETAIL = 20_000  # `bounds` cuts what is shown, after secrets are out: half a key would not be known as one
+
+
 def classify(status: int, headers: dict[str, str], data: bytes) -> Trouble:
     """What an HTTP error answer means for the call."""
-    detail = _error_message(data) or data[:200].decode("utf-8", "replace").strip() or "no message"
+    detail = _error_message(data) or data[:_MAX_DETAIL].decode("utf-8", "replace").strip() or "no message"
     raw = data[:4000].decode("utf-8", "replace")
     message = f"HTTP {status}: {detail}"
     wait = retry_after_seconds(headers.get("retry-after"))
@@ -213,7 +216,7 @@ def _error_message(data: bytes) -> str:
     error = value.get("error") if isinstance(value, dict) else None
     if isinstance(error, dict):
         error = error.get("message") or error.get("code") or ""
-    return str(error)[:500] if error else ""
+    return str(error)[:_MAX_DETAIL] if error else ""
 
 
 def retry_after_seconds(value: str | None) -> float | None:

@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hoofbeat.errors import InputError, OutputError
-from hoofbeat.store.files import output_errors
+from hoofbeat.store.files import make_private, output_errors
 from hoofbeat.store.ledger_base import COLUMNS, CallLedger, LedgerEntry, LedgerRow, LedgerStats, conditions, unpack
 
 try:
@@ -77,6 +77,7 @@ class Ledger(CallLedger):
         self._loop: asyncio.AbstractEventLoop | None = None
         with output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path)  # SQLite's own files beside it take its mode
         with _readable_errors(path):
             self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
             try:

@@ -32,6 +32,9 @@ _FIXES = {
 }
 
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+
+
 @contextmanager
 def output_errors(path: Path) -> Iterator[None]:
     """Turn the operating system's write errors into an `OutputError` that says what to do."""
@@ -44,13 +47,13 @@ def output_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open `path` for writing; it appears whole, or not at all."""
+def atomic_write(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
+    """Open `path` for writing; it appears whole, or not at all. A `private` file is for its owner alone."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with output_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with temporary.open("wb") as stream:
+            with os.fdopen(os.open(temporary, _NEW, 0o600 if private else 0o666), "wb") as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -86,6 +89,16 @@ def file_sha256(path: Path) -> str:
         raise InputError(
             f"can't read the file: {err.strerror or err}", where=str(path), fix="check the path and its permissions"
         ) from err
+
+
+def make_private(path: Path) -> None:
+    """Make a file for its owner alone, or create it so. One that its owner shares with a group for writing stays so."""
+    with output_errors(path):
+        if not path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        elif path.is_file() and not path.stat().st_mode & 0o020:
+            with suppress(PermissionError):  # another's file
+                path.chmod(path.stat().st_mode & 0o700)
 
 
 def sync_folder(path: Path) -> None:

@@ -156,10 +156,10 @@ def seeded_number(*parts: object, size: int = 8) -> int:
     return int.from_bytes(hashlib.blake2b(_encode_sorted(parts), digest_size=size).digest(), "big")
 
 
-def write_jsonl(path: Path, records: Iterable[object]) -> int:
-    """Write records as JSON lines; returns how many. The file appears whole or not at all."""
+def write_jsonl(path: Path, records: Iterable[object], *, private: bool = False) -> int:
+    """Write records as JSON lines; returns how many. The file appears whole or not at all (`atomic_write`)."""
     count = 0
-    with atomic_write(path) as stream:
+    with atomic_write(path, private=private) as stream:
         for record in records:
             stream.write(_encode(record))
             stream.write(b"\n")
