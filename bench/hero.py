@@ -35,6 +35,7 @@ from hoofbeat.records import Document, Section
 from hoofbeat.retrieval.hero.hero_engine import Hero
 from hoofbeat.retrieval.hero.hero_signals import HeroSettings
 from hoofbeat.retrieval.index.chunking import Chunking, cut
+from hoofbeat.retrieval.index.kept_parts import PartPlace
 from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery
 
@@ -146,7 +147,7 @@ def index(documents: Sequence[Document], keep: Path) -> tuple[Collections, dict[
 
     def collection_of(how: str) -> PassageCollection:
         passages = [passage for document in documents for passage in cut(document, Chunking.parse(how))]
-        return PassageCollection(passages, encoder=lambda _: encoder, folder=keep / how.partition(":")[0])
+        return PassageCollection(passages, encoder=lambda _: encoder, place=PartPlace(keep / how.partition(":")[0]))
 
     made = collection_of("children:160/32"), collection_of("subsections"), collection_of("subheadings")
     for collection in made:

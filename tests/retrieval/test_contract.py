@@ -15,6 +15,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.records import Document, Hit, Section
 from hoofbeat.registry import registry
+from hoofbeat.retrieval.index.kept_parts import PartPlace
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Stage, cost_bound, parse
 from hoofbeat.retrieval.retriever import Retriever
@@ -234,7 +235,9 @@ def test_a_corpus_that_has_changed_since_it_was_indexed(
     line: str, model: Callable[[str], Model], tmp_path: Path
 ) -> None:
     def search(*texts: str, content: str) -> list[Hit]:
-        indexes = IndexSet(documents_of(*texts), encoder=lambda _: HashedWords(), folder=tmp_path, content=content)
+        indexes = IndexSet(
+            documents_of(*texts), encoder=lambda _: HashedWords(), place=PartPlace(tmp_path), content=content
+        )
         return Retriever(indexes, line, model=model).search([("q", "zebra stripes of the skin")], 2)[0]
 
     first = search(*TEXTS, content="one")

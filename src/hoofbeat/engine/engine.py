@@ -42,6 +42,7 @@ class Engine(Protocol):
         guard: PartGuard | None = None,
         on_beat: Callable[[int], None] | None = None,
         sees: Sequence[Path] = (),
+        home: Callable[[Part], int] | None = None,
     ) -> Iterator[Result]:
         """The result of `work` for each part, in the order of the parts; only a few wait at a time.
 
@@ -49,7 +50,8 @@ class Engine(Protocol):
         worker unpickles it once, so what it loads is loaded once. Work that can't be pickled runs here. `threads` says
         that it may share this process with others like it. `workers` limits those side by side on this machine.
         `on_beat` hears of a guarded part's signs of life. `sees` are the files and folders that a worker on another
-        machine needs.
+        machine needs. `home` numbers what a part needs open: parts with the same number go to the same worker, which
+        keeps its work, with what that has opened, until the engine is closed. Here that worker is this process.
         """
         ...
 

@@ -48,8 +48,12 @@ class LocalEngine:
         guard: PartGuard | None = None,
         on_beat: Callable[[int], None] | None = None,
         sees: Sequence[Path] = (),  # noqa: ARG002 - all is here
+        home: Callable[[Part], int] | None = None,
     ) -> Iterator[Result]:
         """The result of `work` for each part, in the order of the parts (`Engine.map`)."""
+        if home is not None:
+            yield from map(work, parts)
+            return
         count = workers or available_cores()
         if threads and count > 1:
             yield from _in_threads(work, parts, count)

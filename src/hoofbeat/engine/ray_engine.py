@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hoofbeat.engine.engine import Part, PartGuard, Result
-from hoofbeat.engine.ray_worker import Envelope, run_parts
+from hoofbeat.engine.ray_worker import Envelope, PartKeeper, run_parts
 from hoofbeat.engine.worker import Raised
 from hoofbeat.errors import ClusterError
 from hoofbeat.version import __version__
@@ -47,6 +47,7 @@ class RayEngine:
         self._address = address
         self._ray: Any = None
         self._joined = False
+        self._keepers: dict[int, Any] = {}
 
     def map(
         self,
@@ -58,6 +59,7 @@ class RayEngine:
         guard: PartGuard | None = None,
         on_beat: Callable[[int], None] | None = None,  # noqa: ARG002 - signs of life stay on their machine
         sees: Sequence[Path] = (),
+        home: Callable[[Part], int] | None = None,
     ) -> Iterator[Result]:
         """The result of `work` for each part, in the order of the parts (`Engine.map`)."""
         ray = self._cluster()
@@ -77,14 +79,15 @@ class RayEngine:
         key = hashlib.sha256(ray.cloudpickle.dumps(envelope)).hexdigest()
         boxed = [ray.put(envelope)]
         task = ray.remote(run_parts).options(max_retries=_RETRIES, num_cpus=1)
-        size = _GUARDED_TOGETHER if guard else 1
+        size = _GUARDED_TOGETHER if guard and home is None else 1
         ahead = _AHEAD * max(2, int(ray.cluster_resources().get("CPU", 1)))
         waiting: deque[Any] = deque()
         rest = iter(parts)
         try:
             while True:
                 while len(waiting) < ahead and (batch := list(islice(rest, size))):
-                    waiting.append(task.remote(key, boxed, batch))
+                    run = task if home is None else self._keeper(home(batch[0])).run
+                    waiting.append(run.remote(key, boxed, batch))
                 if not waiting:
                     return
                 yield from self._taken(waiting.popleft())
@@ -95,9 +98,26 @@ class RayEngine:
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
+        for keeper in self._keepers.values():
+            with contextlib.suppress(Exception):  # a cluster that is gone has taken them along
+                self._ray.kill(keeper)
+        self._keepers = {}
         if self._joined:
             self._ray.shutdown()
         self._ray, self._joined = None, False
+
+    def _keeper(self, number: int) -> Any:
+        """The worker that keeps what parts of this number need: one for each core of the cluster, if there are so many.
+
+        Ray wants a core to place one, and none while it waits, so other work goes on beside it.
+        """
+        number %= max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        if number not in self._keepers:
+            keeper = self._ray.remote(PartKeeper)
+            self._keepers[number] = keeper.options(
+                max_restarts=_RETRIES, max_task_retries=_RETRIES, scheduling_strategy="SPREAD"
+            ).remote()
+        return self._keepers[number]
 
     def _taken(self, reference: object) -> list[Any]:
         """The results of one task; its error, or what became of it."""

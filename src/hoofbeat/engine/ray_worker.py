@@ -37,14 +37,29 @@ def run_parts(key: str, boxed: list[Any], parts: list[Any]) -> list[Any] | Raise
 
     The envelope comes as a reference in a list, which Ray hands on as it is: each process fetches it once.
     """
+    while key not in _known and len(_known) >= _KEPT:
+        _known.pop(next(iter(_known)))
+    return _run(_known, key, boxed, parts)
+
+
+class PartKeeper:
+    """An actor: it keeps all work that it has unpacked, with what that has opened."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Batch] = {}
+
+    def run(self, key: str, boxed: list[Any], parts: list[Any]) -> list[Any] | Raised:
+        """The results of a few parts, as `run_parts` gives them."""
+        return _run(self._known, key, boxed, parts)
+
+
+def _run(known: dict[str, _Batch], key: str, boxed: list[Any], parts: list[Any]) -> list[Any] | Raised:
     import ray  # noqa: PLC0415 - the extra is there where this runs
 
     try:
-        if key not in _known:
-            while len(_known) >= _KEPT:
-                _known.pop(next(iter(_known)))
-            _known[key] = _unpacked(ray.get(boxed[0]))
-        return _known[key](parts)
+        if key not in known:
+            known[key] = _unpacked(ray.get(boxed[0]))
+        return known[key](parts)
     except HoofbeatError as err:
         if not isinstance(err, ClusterError):
             err.where = f"{err.where or 'a worker'} (on {socket.gethostname()})"

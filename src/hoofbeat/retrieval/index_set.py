@@ -1,11 +1,8 @@
 """The indexes over one set of documents: every way of cutting them that a line asks for, built once for all lines.
 
 Indexes are kept in a folder where one is given, under a name made from the documents' content: a corpus that has
-changed finds no old index, and the same corpus finds its own from anywhere.
-
-Every part (the passages of one way of cutting, their lexical index, the vectors of one encoder) is built when it is
-first needed, and is a separate artefact folder, written beside and renamed when it is whole: a part that is there is
-complete and is memory-mapped, and one whose making was interrupted is made again.
+changed finds no old index, and the same corpus finds its own from anywhere. Every part (the passages of one way of
+cutting, their lexical index, the vectors of one encoder, or a shard of these) is built when it is first needed.
 """
 
 from __future__ import annotations
@@ -13,86 +10,49 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from msgspec import MsgspecError, json, to_builtins
+from msgspec import json, to_builtins
 from numpy.typing import NDArray
 
 from hoofbeat.engine import current_engine
-from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.index.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
 from hoofbeat.retrieval.index.dense_search import DenseSearcher
+from hoofbeat.retrieval.index.kept_parts import PartPlace, index_home, kept
 from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
 from hoofbeat.retrieval.index.postgres_vectors import LoadedVectors, open_table
 from hoofbeat.retrieval.index.query_vectors import Instructions, instructions
+from hoofbeat.retrieval.index.shards import (
+    PASSAGES,
+    CollectionTerms,
+    LexicalShards,
+    ShardedBm25,
+    ShardedDense,
+    ShardEdges,
+    load_vectors,
+)
 from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.index.window_pieces import PieceSearcher, WindowTally, texts_to_encode
 from hoofbeat.retrieval.line import Node, stages
 from hoofbeat.retrieval.stage_roles import Ranker
-from hoofbeat.store import Manifest, create, open_artefact
-from hoofbeat.store.files import cache_folder, output_errors, read_bytes, write_bytes
+from hoofbeat.store.files import cache_folder, read_bytes, write_bytes
+from hoofbeat.store.object_store import is_url
 from hoofbeat.store.postgres import is_postgres
 from hoofbeat.store.tables import IndexedTable, write_indexed
-
-try:
-    import fcntl
-except ImportError:
-    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
     from hoofbeat.models.model import Model
-
-INDEX_KIND = "index"
-Part = TypeVar("Part")
-
-
-def kept(
-    target: Path, settings: dict[str, object], build: Callable[[Path], None], load: Callable[[Path], Part]
-) -> Part:
-    """A part of an index: as it lies there, or, where it is not there or can't be read, built now.
-
-    It is written beside and renamed, by one process at a time: another that wants the same part waits and finds it.
-    What was damaged after it was written (a file cut short by a full disk, say) does not load, is removed and built
-    again.
-    """
-    with _alone(target):
-        try:
-            open_artefact(target, INDEX_KIND)
-            return load(target)
-        except (ArtefactError, MsgspecError, ValueError, OSError, EOFError):
-            shutil.rmtree(target, ignore_errors=True)
-        try:
-            with create(target, replace_kind=INDEX_KIND) as draft:
-                build(draft.path)
-                draft.finish(Manifest(kind=INDEX_KIND, title=target.name, settings=settings))
-        except OutputError as err:
-            fix = "make room, or keep indexes elsewhere: set HOOFBEAT_CACHE to another folder"
-            raise OutputError(f"an index can't be kept: {err.what}", where=err.where, fix=fix) from err
-        return load(target)
-
-
-@contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Hold the lock of a part; systems without file locks go without."""
-    with output_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        lock = (target.parent / f".{target.name}.lock").open("a")
-    with lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 class PassageVectors(NamedTuple):
@@ -102,7 +62,7 @@ class PassageVectors(NamedTuple):
     """
 
     encoder: Encoder
-    search: DenseSearcher | PieceSearcher
+    search: DenseSearcher | PieceSearcher | ShardedDense
     tally: WindowTally | None
 
 
@@ -116,18 +76,22 @@ class PassageCollection:
         encoder: Callable[[str], Encoder],
         analyzer: Analyzer = ENGLISH,
         progress: Progress = SILENT,
-        folder: Path | None = None,
+        place: PartPlace | None = None,
+        shards: int = 1,
     ) -> None:
+        """`place` is where the passages and the indexes over them are kept, in so many shards."""
         self.passages = passages
         self.analyzer = analyzer
         self.progress = progress
-        self.folder = folder
+        self.place = place
         self._load_encoder = encoder
         self.documents, self.document_of = _lay_out(passages)
         self.bounds: Indices = np.searchsorted(self.document_of, np.arange(len(self.documents) + 1)).astype(np.int64)
         self._numbers = {document: number for number, document in enumerate(self.documents)}
+        self._edges = ShardEdges.cut(self.bounds, shards) if shards > 1 and place is not None else None
         self._postings: Postings | None = None
-        self._bm25: dict[tuple[float, float, bool], Bm25] = {}
+        self._terms: CollectionTerms | None = None
+        self._bm25: dict[tuple[float, float, bool], Bm25 | ShardedBm25] = {}
         self._dense: dict[tuple[str, ...], PassageVectors] = {}
 
     def texts(self) -> Iterator[str]:
@@ -148,15 +112,19 @@ class PassageCollection:
         analysis = {"analysis": self.analyzer.describe()} if lexical else {}
         return {"passages": len(self.passages), **analysis, **({"vectors": used} if used else {})}
 
-    def bm25(self, k1: float, b: float, *, partitioned: bool = False) -> Bm25:
+    def bm25(self, k1: float, b: float, *, partitioned: bool = False) -> Bm25 | ShardedBm25:
         """BM25 with these parameters; `partitioned` takes its statistics from each passage's own document."""
-        if self._postings is None:
-            self._postings = self._kept_postings()
-        if (k1, b, partitioned) not in self._bm25:
-            self._bm25[k1, b, partitioned] = Bm25(
-                self._postings, k1, b, partition_of=self.document_of if partitioned else None
-            )
-        return self._bm25[k1, b, partitioned]
+        key = (k1, b, partitioned)
+        if key not in self._bm25 and self._edges is not None:
+            shards = self._lexical_shards(self._edges)
+            if self._terms is None:
+                self._terms = shards.statistics(self.progress)
+            self._bm25[key] = ShardedBm25(shards, self._terms, k1, b, partitioned=partitioned)
+        elif key not in self._bm25:
+            if self._postings is None:
+                self._postings = self._kept_postings()
+            self._bm25[key] = Bm25(self._postings, k1, b, partition_of=self.document_of if partitioned else None)
+        return self._bm25[key]
 
     def dense(
         self,
@@ -175,6 +143,9 @@ class PassageCollection:
         if key not in self._dense:
             encoder = self._load_encoder(spec)
             words = instructions(instruct)
+            if self._edges is not None and search == "exact" and not is_postgres(store):
+                self._dense[key] = self._sharded_vectors(self._edges, encoder, words, store, truncate=truncate)
+                return self._dense[key]
             if is_postgres(store):
                 rows, owners, tally = self._vectors_on_server(encoder, words, store, search, truncate=truncate)
             else:
@@ -217,16 +188,41 @@ class PassageCollection:
         def build() -> Postings:
             return Postings.build(self.texts(), self.analyzer, self.progress, count=len(self.passages))
 
-        if self.folder is None:
+        if self.place is None:
             return build()
         settings: dict[str, object] = {"analysis": self.analyzer.describe()}
-        name = f"lexical-{_digest(repr(sorted(self.analyzer.describe().items())))}"
         return kept(
-            self.folder / name,
+            self.place.inside(self._lexical_name()),
             settings,
             lambda draft: build().save(draft),
             lambda folder: Postings.load(folder, self.analyzer),
         )
+
+    def _lexical_name(self) -> str:
+        return f"lexical-{_digest(repr(sorted(self.analyzer.describe().items())))}"
+
+    def _lexical_shards(self, edges: ShardEdges) -> LexicalShards:
+        assert self.place is not None
+        return LexicalShards(self.place.inside(_PASSAGES_PART), self.place, self._lexical_name(), self.analyzer, edges)
+
+    def _sharded_vectors(
+        self, edges: ShardEdges, encoder: Encoder, words: Instructions, store: str, *, truncate: bool
+    ) -> PassageVectors:
+        """The search over shards of vectors, which are encoded one after the other where they are not there."""
+        assert self.place is not None
+        places, tallies, rows = [], list[WindowTally](), 0
+        for number, (first, last) in enumerate(pairwise(edges.passages), start=1):
+            name = f"{self._vectors_name(encoder, words, truncate=truncate)}-{number}-of-{edges.shards}"
+            _, owners, tally = self._kept_vectors(encoder, words, truncate=truncate, part=(name, first, last))
+            places.append(self.place.inside(name))
+            tallies += [tally] if tally is not None else []
+            rows += len(owners)
+        tally = WindowTally.added(tallies) if tallies else None
+        return PassageVectors(encoder, ShardedDense(places, edges, store, rows), tally)
+
+    def _vectors_name(self, encoder: Encoder, words: Instructions, *, truncate: bool) -> str:
+        before = words.document or encoder.prompts.document
+        return f"vectors-{_digest(repr((_PARTS, encoder.identity, before, truncate)))}"
 
     def _vectors_on_server(
         self, encoder: Encoder, words: Instructions, store: str, search: str, *, truncate: bool
@@ -246,13 +242,23 @@ class PassageCollection:
         return rows, owners, json.decode(facts, type=WindowTally | None)
 
     def _kept_vectors(
-        self, encoder: Encoder, words: Instructions, *, truncate: bool
+        self,
+        encoder: Encoder,
+        words: Instructions,
+        *,
+        truncate: bool,
+        part: tuple[str, int, int] | None = None,
     ) -> tuple[NDArray[np.float32], Indices, WindowTally | None]:
-        """The vectors, the passage that each belongs to, and how many passages are longer than the encoder reads."""
+        """The vectors, the passage that each belongs to, and how many passages are longer than the encoder reads.
+
+        They are those of all passages, or of a `part`: its name, its first passage, and the one after its last.
+        """
         before = words.document or encoder.prompts.document
+        name, first, last = part or (self._vectors_name(encoder, words, truncate=truncate), 0, len(self.passages))
 
         def build() -> tuple[NDArray[np.float32], Indices, WindowTally | None]:
-            made = texts_to_encode(self.passages, encoder, before, truncate=truncate)
+            some = self.passages if part is None else self.passages[first:last]
+            made = texts_to_encode(some, encoder, before, truncate=truncate)
             if not made.texts:
                 return np.empty((0, encoder.dimension), np.float32), made.owners, made.tally
             return encoder.encode_documents(made.texts, words, self.progress), made.owners, made.tally
@@ -264,17 +270,15 @@ class PassageCollection:
             write_bytes(draft / "window.json", json.encode(tally))
 
         def load(folder: Path) -> tuple[NDArray[np.float32], Indices, WindowTally | None]:
-            vectors: NDArray[np.float32] = np.load(folder / "vectors.npy", mmap_mode="r")
-            owners: Indices = np.load(folder / "owners.npy")
-            if len(vectors) != len(owners) or len(np.unique(owners)) != len(self.passages):
+            vectors, owners = load_vectors(folder)
+            if len(np.unique(owners)) != last - first:
                 raise ValueError("there is not a vector for each passage")
             return vectors, owners, json.decode(read_bytes(folder / "window.json"), type=WindowTally | None)
 
-        if self.folder is None:
+        if self.place is None:
             return build()
         settings: dict[str, object] = {"encoder": encoder.identity, "instruction": before, "truncate": truncate}
-        name = f"vectors-{_digest(repr((_PARTS, encoder.identity, before, truncate)))}"
-        return kept(self.folder / name, settings, save, load)
+        return kept(self.place.inside(name), settings, save, load)
 
 
 def _digest(text: str) -> str:
@@ -312,7 +316,7 @@ FORMAT = 2
 
 _PARTS = 1  # raised when passages longer than a window are cut into other parts
 _SHIFT = 40
-_PASSAGES = "passages.jsonl"
+_PASSAGES_PART = "passages"
 _AT_ONCE = 64
 
 
@@ -342,15 +346,22 @@ def index_documents(
         documents,
         encoder=encoder or load,
         progress=progress,
-        folder=index_folder() if keep else None,
+        place=index_place() if keep else None,
+        shards=index_home().shards,
         content=content,
         auto=Chunking("whole") if passages else DEFAULT_CHUNKING,
     )
 
 
-def index_folder() -> Path:
-    """Where indexes are kept: `indexes` in `HOOFBEAT_CACHE`, else in the user's cache folder."""
-    return cache_folder("indexes")
+def index_place() -> PartPlace:
+    """Where indexes are kept: where the command says, else in `indexes` in `HOOFBEAT_CACHE` or the user's cache.
+
+    What is kept in an object store is also in the cache.
+    """
+    place = index_home().place
+    if is_url(place):
+        return PartPlace(cache_folder("indexes"), place)
+    return PartPlace(Path(place).expanduser() if place else cache_folder("indexes"))
 
 
 class IndexSet:
@@ -363,20 +374,22 @@ class IndexSet:
         encoder: Callable[[str], Encoder],
         analyzer: Analyzer = ENGLISH,
         progress: Progress = SILENT,
-        folder: Path | None = None,
+        place: PartPlace | None = None,
+        shards: int = 1,
         content: str = "",
         auto: Chunking = DEFAULT_CHUNKING,
     ) -> None:
-        """`documents` is read as often as needed; `content` names what they hold: with it, `folder` keeps indexes.
+        """`documents` is read as often as needed; `content` names what they hold: with it, indexes are kept in `place`.
 
-        `auto` is how they are cut where a line does not say.
+        They are kept in so many shards. `auto` is how documents are cut where a line does not say.
         """
         self.auto = auto
+        self._shards = shards
         self.source = documents
         self.analyzer = analyzer
         self.progress = progress
         self.trouble = ""
-        self._root = self._place(folder, content)
+        self._root = self._rooted(place, content)
         self._load = encoder
         self._encoders: dict[str, Encoder] = {}
         self._collections: dict[tuple[str, str], PassageCollection] = {}
@@ -402,18 +415,18 @@ class IndexSet:
         made.source = ()
         return made
 
-    def _place(self, folder: Path | None, content: str) -> Path | None:
+    def _rooted(self, place: PartPlace | None, content: str) -> PartPlace | None:
         """Where indexes are kept; nowhere where that can't be written, and `trouble` says so."""
-        if folder is None or not content:
+        if place is None or not content:
             return None
-        root = folder / f"v{FORMAT}-{content[:24]}"
+        root = place.inside(f"v{FORMAT}-{content[:24]}")
         try:
-            root.mkdir(parents=True, exist_ok=True)
-            (root / f".{os.getpid()}.probe").touch()
-            (root / f".{os.getpid()}.probe").unlink()
+            root.folder.mkdir(parents=True, exist_ok=True)
+            (root.folder / f".{os.getpid()}.probe").touch()
+            (root.folder / f".{os.getpid()}.probe").unlink()
         except OSError as err:
             self.trouble = (
-                f"indexes can't be kept in {folder} ({err.strerror}); set HOOFBEAT_CACHE to a folder of yours"
+                f"indexes can't be kept in {place.folder} ({err.strerror}); set HOOFBEAT_CACHE to a folder of yours"
             )
             return None
         return root
@@ -528,17 +541,22 @@ class IndexSet:
             return self._over(list(passages()), None)
         settings: dict[str, object] = {"chunking": str(chunking), "tokens": tokenizer}
         digest = hashlib.sha256(repr((str(chunking), tokenizer)).encode()).hexdigest()[:12]
-        folder = self._root / f"{re.sub(r'[^a-z0-9]+', '-', str(chunking))}-{digest}"
+        place = self._root.inside(f"{re.sub(r'[^a-z0-9]+', '-', str(chunking))}-{digest}")
         return kept(
-            folder / "passages",
+            place.inside(_PASSAGES_PART),
             settings,
-            lambda draft: write_indexed(draft / _PASSAGES, passages()),
-            lambda found: self._over(IndexedTable(found / _PASSAGES, Passage), folder),
+            lambda draft: write_indexed(draft / PASSAGES, passages()),
+            lambda found: self._over(IndexedTable(found / PASSAGES, Passage), place),
         )
 
-    def _over(self, passages: Sequence[Passage], folder: Path | None) -> PassageCollection:
+    def _over(self, passages: Sequence[Passage], place: PartPlace | None) -> PassageCollection:
         return PassageCollection(
-            passages, encoder=self.encoder, analyzer=self.analyzer, progress=self.progress, folder=folder
+            passages,
+            encoder=self.encoder,
+            analyzer=self.analyzer,
+            progress=self.progress,
+            place=place,
+            shards=self._shards,
         )
 
 

@@ -17,6 +17,7 @@ from hoofbeat.models.encoder import Instructions
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document
 from hoofbeat.retrieval.index.chunking import Chunking
+from hoofbeat.retrieval.index.kept_parts import PartPlace
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
 from tests.retrieval.support import HashedWords, passages
@@ -41,7 +42,8 @@ def indexes(
     folder: Path | None, source: Counted, encoder: HashedWords | None = None, content: str = "same"
 ) -> IndexSet:
     encoder = encoder or HashedWords()
-    return IndexSet(source, encoder=lambda _: encoder, folder=folder, content=content)  # type: ignore[arg-type]
+    place = None if folder is None else PartPlace(folder)
+    return IndexSet(source, encoder=lambda _: encoder, place=place, content=content)  # type: ignore[arg-type]
 
 
 def search(made: IndexSet, line: str = LINE) -> list[tuple[str, float, str]]:
@@ -167,7 +169,7 @@ def killed(path):
 real = index_set.kept
 wanted = sys.argv[2]
 index_set.kept = lambda target, settings, build, load: real(
-    target, settings, killed if target.name.startswith(wanted) else build, load
+    target, settings, killed if target.folder.name.startswith(wanted) else build, load
 )
 t.search(t.indexes(Path(sys.argv[1]), t.Counted(*t.TEXTS)), "bm25 + dense")
 """

@@ -142,7 +142,9 @@ def test_compiled_rows_are_added_as_plain_ones_are() -> None:
     texts, queries = sample(3000)
     index = Bm25(Postings.build(texts), fast=False)
     one, other = lexical_search.Scratch.of(3000), lexical_search.Scratch.of(3000)
-    for bag in index._bags(queries):
+    bags = index._bags(queries)
+    index._prepare(bags)
+    for bag in bags:
         weights = np.linspace(0.1, 7, len(bag.terms)).astype(np.float32)
         lexical_search.add_rows(one, index._rows, bag.terms, weights)
         fast(other, index._rows, bag.terms, weights)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.index.dense_search import DenseSearcher
+from hoofbeat.retrieval.index.kept_parts import PartPlace
 from hoofbeat.retrieval.index.window_pieces import PieceSearcher, texts_to_encode
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
@@ -46,7 +47,12 @@ SHORT = [Document(id=f"short{number}", title="Case", text=_words(100, number)) f
 
 def a_retriever(line: str, documents: Sequence[Document] = DOCUMENTS, folder: Path | None = None) -> Retriever:
     content = "c" * 24 if folder else ""
-    return Retriever(IndexSet(documents, encoder=lambda _: ShortSighted(), folder=folder, content=content), line)
+    return Retriever(
+        IndexSet(
+            documents, encoder=lambda _: ShortSighted(), place=PartPlace(folder) if folder else None, content=content
+        ),
+        line,
+    )
 
 
 @pytest.mark.parametrize("line", ["dense[chunk=tokens:512/128]", "dense[chunk=whole]", "dense[chunk=whole,search=ivf]"])

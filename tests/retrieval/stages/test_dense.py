@@ -11,6 +11,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.encoder import Encoder, load_encoder
 from hoofbeat.models.encoders.encoder_base import EncoderSpec
 from hoofbeat.records import Document
+from hoofbeat.retrieval.index.kept_parts import PartPlace
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
 from tests.models.tiny_encoders import make_encoder
@@ -77,7 +78,7 @@ def test_the_index_depends_on_the_article_encoder_alone(towers: tuple[str, str],
         return encoder
 
     for queries in ("", f",queries={two}"):
-        indexes = IndexSet(DOCUMENTS, encoder=load, folder=tmp_path / "kept", content="three documents")
+        indexes = IndexSet(DOCUMENTS, encoder=load, place=PartPlace(tmp_path / "kept"), content="three documents")
         Retriever(indexes, f"dense[encoder={one}{queries},pooling=cls,chunk=whole]").search([("q", "renal")], 3)
     assert encoded == ["heart", "kidney", "heart and", "renal", "renal"]
 

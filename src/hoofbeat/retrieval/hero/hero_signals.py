@@ -31,6 +31,7 @@ from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.index.dense_kernels import QueryRankings, QueryRows
 from hoofbeat.retrieval.index.lexical_search import Postings
 from hoofbeat.retrieval.index.query_vectors import Encode, Vectors, mean_vectors
+from hoofbeat.retrieval.index.shards import ShardedPostings
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, Rankings, check_k, top_k
 from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.line import Stage
@@ -229,7 +230,7 @@ class QuestionCoverage:
     `bounds[n + 1]`. Rarity is reckoned in each source by itself, so its neighbours in the index change nothing.
     """
 
-    def __init__(self, postings: Postings, bounds: Indices) -> None:
+    def __init__(self, postings: Postings | ShardedPostings, bounds: Indices) -> None:
         self._postings = postings
         self._bounds = bounds
         self._analyzer = postings.vocabulary.analyzer
@@ -248,10 +249,10 @@ class QuestionCoverage:
         """For each concept (row) and each of these sources (column) how rare the term is among the source's texts."""
         chosen = np.array(sources, np.int64)
         first, last = self._bounds[chosen], self._bounds[chosen + 1]
-        edges = np.concatenate([first, last]).astype(self._postings.texts.dtype)  # or every row would be widened
+        edges = np.concatenate([first, last]).astype(np.int32)  # or every row would be widened
         frequencies = np.empty((len(concepts), len(chosen)))
         for number, concept in enumerate(concepts):
-            before = self._row(concept.stem).searchsorted(edges)
+            before = self._postings.row(concept.stem).searchsorted(edges)
             frequencies[number] = before[len(chosen) :] - before[: len(chosen)]
         weights: Floats = np.log1p((last - first - frequencies + 0.5) / (frequencies + 0.5))
         return weights
@@ -260,14 +261,14 @@ class QuestionCoverage:
         """For each concept (row) and each search (column) whether the units it found speak of it."""
         count = len(evidence.sizes)
         there = np.arange(evidence.table.shape[1]) < evidence.sizes[:, None]
-        spans = evidence.table[:, :, 2:][there].astype(self._postings.texts.dtype)  # or every row would be widened
+        spans = evidence.table[:, :, 2:][there].astype(np.int32)  # or every row would be widened
         lo, hi = np.ascontiguousarray(spans.T)
         owner = np.repeat(np.arange(count), evidence.sizes)
         known: dict[str, NDArray[np.bool_]] = {}
 
         def present(stem: str) -> NDArray[np.bool_]:
             if stem not in known:
-                row = self._row(stem)
+                row = self._postings.row(stem)
                 known[stem] = np.zeros(count, bool)
                 known[stem][owner[row.searchsorted(hi) > row.searchsorted(lo)]] = True
             return known[stem]
@@ -278,12 +279,6 @@ class QuestionCoverage:
             for stems in concept.instead:
                 table[number] |= np.logical_and.reduce([present(stem) for stem in stems])
         return table
-
-    def _row(self, stem: str) -> NDArray[np.int32]:
-        number = self._postings.vocabulary.terms.get(stem)
-        if number is None:
-            return np.empty(0, np.int32)
-        return self._postings.texts[self._postings.starts[number] : self._postings.starts[number + 1]]
 
 
 def shares(weights: Floats, table: NDArray[np.bool_]) -> Floats:
@@ -330,7 +325,7 @@ class Signals:
         self._encode = encode
         self._expansions = load_expansions(settings.expand)
 
-    def postings(self) -> Postings:
+    def postings(self) -> Postings | ShardedPostings:
         """Which term stands in which child."""
         return self.layout.children.bm25(_K1, _B, partitioned=True).postings
 

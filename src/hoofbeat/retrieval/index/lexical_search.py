@@ -34,7 +34,20 @@ from hoofbeat.retrieval.index.analysis import TermVocabulary
 from hoofbeat.retrieval.index.postings import Postings
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, positive_top_k, top_k
 
-__all__ = ["AddRows", "Bm25", "ImpactRows", "Postings", "Scratch", "Single", "View", "add_rows", "compiled"]
+__all__ = [
+    "AddRows",
+    "Bm25",
+    "CollectionSize",
+    "ImpactRows",
+    "Postings",
+    "QueryBag",
+    "QueryWeigher",
+    "Scratch",
+    "Single",
+    "View",
+    "add_rows",
+    "compiled",
+]
 
 
 Single = NDArray[np.float32]
@@ -159,11 +172,22 @@ _LONGEST_PIECE = 40
 _MOST_PIECES = 1 << 16
 
 
-class _Bag(NamedTuple):
-    """A query: its known terms, ascending, and how often each stands in it."""
+class QueryBag(NamedTuple):
+    """A query: its known terms, ascending, how often each occurs in it, and how much each counts.
+
+    There are no weights where they are another in each partition.
+    """
 
     terms: Indices
     counts: Floats
+    weights: Single | None
+
+
+class CollectionSize(NamedTuple):
+    """The number of texts in a collection, and of terms in all of them."""
+
+    texts: int
+    terms: int
 
 
 class _Runs(NamedTuple):
@@ -190,6 +214,41 @@ class _KnownPieces(dict[str, tuple[int, ...]]):
         return found
 
 
+class QueryWeigher:
+    """Queries as bags of terms, by the statistics of a whole collection: in how many texts each term occurs."""
+
+    def __init__(
+        self, vocabulary: TermVocabulary, frequencies: Indices, size: CollectionSize, k1: float, b: float
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.frequencies = frequencies
+        self.size = size
+        self._k1, self._b = k1, b
+        self._pieces = _KnownPieces(vocabulary)
+
+    def bags(self, queries: Sequence[str], *, weighted: bool, partitioned: bool = False) -> list[QueryBag]:
+        """The queries as bags of known terms; a weighted query is weighed as if it were a text."""
+        bags = []
+        for query in queries:
+            pieces = map(self._pieces.__getitem__, self.vocabulary.analyzer.pieces(query))
+            terms, found = np.unique(np.fromiter(chain.from_iterable(pieces), np.int64), return_counts=True)
+            counts = found.astype(np.float64)
+            if weighted and partitioned:
+                weights = None
+            elif weighted:
+                average = _averages(np.array([self.size.terms]), np.array([self.size.texts]))
+                saturation = _saturation(self._k1, self._b, counts.sum(), average)
+                weights = _weigh(self.idf(terms), counts, saturation)
+            else:
+                weights = counts.astype(np.float32)
+            bags.append(QueryBag(terms, counts, weights))
+        return bags
+
+    def idf(self, terms: Indices) -> Floats:
+        """How rare these terms are."""
+        return _idf(self.size.texts, self.frequencies[terms])
+
+
 class Bm25:
     """A BM25 index over texts, known by their positions.
 
@@ -197,6 +256,9 @@ class Bm25:
     text's own partition, as if each had an index of its own. `fast` says whether to use numba, if it is installed; by
     default once there has been enough to do. With it the queries of a batch run on `threads` threads, by default one a
     core. Neither changes a score.
+
+    Where the texts are a shard of a collection, `whole` is the collection's size, and `idf` has to be set for the terms
+    of a search before it: how rare they are in the collection.
     """
 
     def __init__(
@@ -206,6 +268,7 @@ class Bm25:
         b: float = 0.4,
         partition_of: ArrayLike | None = None,
         *,
+        whole: CollectionSize | None = None,
         fast: bool | None = None,
         threads: int | None = None,
     ) -> None:
@@ -220,9 +283,14 @@ class Bm25:
         least = 1 if self._partition_of is None else 0
         self._sizes = np.bincount(parts, minlength=least)
         sums = np.bincount(parts, postings.lengths, minlength=least)
-        self._averages: Floats = np.where(sums > 0, sums, 1) / np.where(sums > 0, self._sizes, 1)
-        self._saturations = self._saturation(postings.lengths, self._averages[parts])
+        if self._partition_of is None and whole is not None:
+            self._sizes, sums = np.array([whole.texts]), np.array([whole.terms], np.float64)
+        self._averages = _averages(sums, self._sizes)
+        self._saturations = _saturation(k1, b, postings.lengths, self._averages[parts])
         frequencies = np.diff(postings.starts)
+        size = CollectionSize(int(self._sizes.sum()), int(sums.sum()))
+        self._weigher = QueryWeigher(postings.vocabulary, frequencies, size, k1, b)
+        self.idf: Floats | None = None if whole is None else np.full(len(frequencies), np.nan)
         frequent = _frequent(frequencies, total)
         slots = np.full(len(frequencies), -1, np.int32)
         slots[frequent] = np.arange(len(frequent))
@@ -230,7 +298,6 @@ class Bm25:
         impacts, dense = np.empty(len(postings.texts), np.float32), np.zeros((len(frequent), total), np.float32)
         self._rows = ImpactRows(postings.starts, postings.texts, impacts, slots, dense, {})
         self._ready = np.zeros(len(frequencies), bool)
-        self._pieces = _KnownPieces(postings.vocabulary)
         self._work = 0
         self._fast = fast
         self._threads = min(available_cores(), _MOST_THREADS) if threads is None else threads
@@ -243,10 +310,14 @@ class Bm25:
         `allowed` (ascending positions) restricts the search; the statistics stay those of the whole collection (or of
         the partitions). `weighted` weighs the query's terms by BM25 too.
         """
+        return self.search_bags(self._bags(queries, weighted=weighted), k, allowed)
+
+    def search_bags(self, bags: Sequence[QueryBag], k: int, allowed: Indices | None = None) -> list[Ranking]:
+        """The same for queries that are bags of terms already."""
         check_k(k)
         if allowed is not None and len(allowed) * _SPARSE <= len(self.postings.lengths):
-            bags = self._bags(queries)
-            return [self._search_few(bag, k, np.asarray(allowed, np.int64), weighted) for bag in bags]
+            self._prepare(bags)
+            return [self._search_few(bag, k, np.asarray(allowed, np.int64)) for bag in bags]
 
         def best(scores: Single) -> Ranking:
             if allowed is None:
@@ -254,7 +325,7 @@ class Bm25:
             ranking = positive_top_k(scores[allowed], k)
             return Ranking(np.asarray(allowed, np.int64)[ranking.indices], ranking.scores)
 
-        return self._each(queries, best, weighted)
+        return self._each(bags, best)
 
     def search_partitions(self, queries: Sequence[str], k: int, *, weighted: bool = False) -> list[list[Ranking]]:
         """For each query the `k` best texts of every partition, as an index of each would give; one pass scores all.
@@ -264,20 +335,20 @@ class Bm25:
         check_k(k)
         if self._partition_of is None:
             return [[ranking] for ranking in self.search(queries, k, weighted=weighted)]
-        return self._each(queries, partial(self._best_by_partition, k=k), weighted)
+        return self._each(self._bags(queries, weighted=weighted), partial(self._best_by_partition, k=k))
 
     # Scoring
 
-    def _each(self, queries: Sequence[str], best: Callable[[Single], _Best], weighted: bool) -> list[_Best]:
+    def _each(self, bags: Sequence[QueryBag], best: Callable[[Single], _Best]) -> list[_Best]:
         """What `best` makes of the scores of each query; compiled, queries run side by side."""
-        bags = self._bags(queries)
+        self._prepare(bags)
         self._work += len(bags) * len(self.postings.lengths)
         worth_it = self._work > _COMPILE_FROM if self._fast is None else self._fast
         fast = compiled() if worth_it else None
 
         def some(first: int, step: int) -> list[_Best]:
             scratch = Scratch.of(len(self.postings.lengths))
-            return [best(self._scores(bag, scratch, weighted, fast or add_rows)) for bag in bags[first::step]]
+            return [best(self._scores(bag, scratch, fast or add_rows)) for bag in bags[first::step]]
 
         threads = min(self._threads, len(bags) // _SIDE_BY_SIDE) if fast else 1
         if threads < 2:
@@ -286,37 +357,35 @@ class Bm25:
             parts = list(pool.map(some, range(threads), [threads] * threads))
         return [parts[number % threads][number // threads] for number in range(len(bags))]
 
-    def _bags(self, queries: Sequence[str]) -> list[_Bag]:
-        """The queries as bags of known terms, whose rows are then ready."""
-        bags = []
-        for query in queries:
-            pieces = map(self._pieces.__getitem__, self.postings.vocabulary.analyzer.pieces(query))
-            terms, counts = np.unique(np.fromiter(chain.from_iterable(pieces), np.int64), return_counts=True)
-            bags.append(_Bag(terms, counts.astype(np.float64)))
-            for term in terms[~self._ready[terms]].tolist():
-                self._make_ready(term)
-        return bags
+    def _bags(self, queries: Sequence[str], *, weighted: bool = False) -> list[QueryBag]:
+        return self._weigher.bags(queries, weighted=weighted, partitioned=self._partition_of is not None)
 
-    def _scores(self, bag: _Bag, scratch: Scratch, weighted: bool, add: AddRows) -> Single:
-        if weighted and self._partition_of is not None:
+    def _prepare(self, bags: Sequence[QueryBag]) -> None:
+        """Make the rows of all their terms ready."""
+        for bag in bags:
+            for term in bag.terms[~self._ready[bag.terms]].tolist():
+                self._make_ready(term)
+
+    def _scores(self, bag: QueryBag, scratch: Scratch, add: AddRows) -> Single:
+        if bag.weights is None:
             scratch.scores.fill(0)
             for term, weights in zip(bag.terms.tolist(), self._weights_by_partition(bag), strict=True):
                 texts, impacts = self._row(term)
                 scratch.scores[texts] += impacts * weights
             return scratch.scores
-        add(scratch, self._rows, bag.terms, self._weights(bag, weighted))
+        add(scratch, self._rows, bag.terms, bag.weights)
         return scratch.scores
 
-    def _search_few(self, bag: _Bag, k: int, allowed: Indices, weighted: bool) -> Ranking:
+    def _search_few(self, bag: QueryBag, k: int, allowed: Indices) -> Ranking:
         """The best of a small subset, which is looked up in each row instead of scoring all of it."""
         scores = np.zeros(len(allowed), np.float32)
-        by_partition = self._weights_by_partition(bag) if weighted and self._partition_of is not None else None
-        for number, (term, weight) in enumerate(zip(bag.terms.tolist(), self._weights(bag, weighted), strict=True)):
+        weights = self._weights_by_partition(bag) if bag.weights is None else bag.weights
+        for number, term in enumerate(bag.terms.tolist()):
             texts, impacts = self._row(term)
             places = np.minimum(np.searchsorted(texts, allowed), len(texts) - 1)
             found = texts[places] == allowed
             places = places[found]
-            scores[found] += impacts[places] * (weight if by_partition is None else by_partition[number][places])
+            scores[found] += impacts[places] * (weights[number][places] if bag.weights is None else weights[number])
         hits = np.flatnonzero(scores)
         return top_k(allowed[hits], scores[hits].astype(np.float64), k)
 
@@ -333,19 +402,9 @@ class Bm25:
 
     # Weights
 
-    def _saturation(self, lengths: ArrayLike, averages: Floats) -> Floats:
-        saturation: Floats = self.k1 * (1 - self.b + self.b * np.asarray(lengths, np.float64) / averages)
-        return saturation
-
-    def _idf(self, runs: _Runs) -> Floats:
-        sizes, frequencies = self._sizes[runs.partitions], runs.frequencies
-        idf: Floats = np.log1p((sizes - frequencies + 0.5) / (frequencies + 0.5))
-        return idf
-
     def _runs(self, term: int) -> _Runs:
         texts = self.postings.texts[self.postings.starts[term] : self.postings.starts[term + 1]]
-        if self._partition_of is None:
-            return _Runs(np.zeros(1, np.int64), np.array([len(texts)], np.int64))
+        assert self._partition_of is not None
         return _Runs(*np.unique(self._partition_of[texts], return_counts=True))
 
     def _make_ready(self, term: int) -> None:
@@ -354,8 +413,13 @@ class Bm25:
         texts, counts = self.postings.texts[row], self.postings.counts[row].astype(np.float64)
         if texts.min() < 0 or texts.max() >= len(self.postings.lengths):
             raise ArtefactError("the lexical index names texts that are not there", fix="build the index again")
-        runs = self._runs(term)
-        idf = np.repeat(self._idf(runs), runs.frequencies)
+        if self._partition_of is not None:
+            runs = self._runs(term)
+            idf = np.repeat(_idf(self._sizes[runs.partitions], runs.frequencies), runs.frequencies)
+        elif self.idf is not None:
+            idf = self.idf[term : term + 1]
+        else:
+            idf = self._weigher.idf(np.array([term]))
         impacts = idf * counts / (counts + self._saturations[texts])
         slot = self._rows.slots[term]
         if slot < 0:
@@ -370,23 +434,18 @@ class Bm25:
         texts, slot = self.postings.texts[row], self._rows.slots[term]
         return texts, self._rows.impacts[row] if slot < 0 else self._rows.dense[slot, texts]
 
-    def _weights(self, bag: _Bag, weighted: bool) -> Single:
-        """How much each term of a query counts."""
-        if not weighted:
-            return bag.counts.astype(np.float32)
-        frequencies = self.postings.starts[bag.terms + 1] - self.postings.starts[bag.terms]
-        idf = self._idf(_Runs(np.zeros(len(bag.terms), np.int64), frequencies))
-        return _weigh(idf, bag.counts, self._saturation(bag.counts.sum(), self._averages[:1]))
-
-    def _weights_by_partition(self, bag: _Bag) -> list[Single]:
+    def _weights_by_partition(self, bag: QueryBag) -> list[Single]:
         """How much each term counts in each text of its row; |q| counts the terms that the text's partition knows."""
         runs = [self._runs(term) for term in bag.terms.tolist()]
         lengths = np.zeros(len(self._sizes))
         for (partitions, _), times in zip(runs, bag.counts, strict=True):
             lengths[partitions] += times
-        saturations = self._saturation(lengths, self._averages)
+        saturations = _saturation(self.k1, self.b, lengths, self._averages)
         return [
-            np.repeat(_weigh(self._idf(run), times, saturations[run.partitions]), run.frequencies)
+            np.repeat(
+                _weigh(_idf(self._sizes[run.partitions], run.frequencies), times, saturations[run.partitions]),
+                run.frequencies,
+            )
             for run, times in zip(runs, bag.counts, strict=True)
         ]
 
@@ -398,6 +457,22 @@ def _frequent(frequencies: Indices, total: int) -> Indices:
     most = max(affordable, np.count_nonzero(frequencies * _DENSE > total))
     by_frequency = np.argsort(-frequencies[frequent], kind="stable")
     return np.sort(frequent[by_frequency[:most]])
+
+
+def _averages(terms: Floats | Indices, texts: Indices) -> Floats:
+    """The average length of a text; 1 where no text has a term."""
+    averages: Floats = np.where(terms > 0, terms, 1) / np.where(terms > 0, texts, 1)
+    return averages
+
+
+def _saturation(k1: float, b: float, lengths: ArrayLike, averages: Floats) -> Floats:
+    saturation: Floats = k1 * (1 - b + b * np.asarray(lengths, np.float64) / averages)
+    return saturation
+
+
+def _idf(texts: Indices | int, frequencies: Indices) -> Floats:
+    idf: Floats = np.log1p((texts - frequencies + 0.5) / (frequencies + 0.5))
+    return idf
 
 
 def _weigh(idf: Floats, counts: Floats, saturations: Floats) -> Single:

@@ -269,6 +269,13 @@ class Postings:
             ) from error
         return cls(TermVocabulary(analyzer, _numbered(names)), starts, texts, counts, lengths)
 
+    def row(self, term: str) -> NDArray[np.int32]:
+        """The texts with a term, ascending."""
+        number = self.vocabulary.terms.get(term)
+        if number is None:
+            return np.empty(0, np.int32)
+        return self.texts[self.starts[number] : self.starts[number + 1]]
+
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {f"{name}.npy": getattr(self, name) for name in _NAMES}
 

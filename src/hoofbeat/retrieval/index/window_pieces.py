@@ -43,6 +43,15 @@ class WindowTally(Struct, frozen=True, kw_only=True):
         """The share of all tokens that are behind the window."""
         return self.behind / max(1, self.tokens)
 
+    @classmethod
+    def added(cls, tallies: Sequence[WindowTally]) -> WindowTally:
+        """The tally of all passages from those of their shards."""
+        first = tallies[0]
+        sums = {
+            name: sum(getattr(each, name) for each in tallies) for name in ("passages", "longer", "tokens", "behind")
+        }
+        return cls(window=first.window, unread=first.unread, **sums)
+
     def in_words(self, name: str) -> str:
         """The tally as a sentence; empty where every passage fits."""
         if not self.longer:
