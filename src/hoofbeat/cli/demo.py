@@ -1,7 +1,9 @@
 """`hoofbeat demo`: a newcomer's first minutes, on the real path: the same functions that the other verbs call.
 
-Documents in, questions, rankings, answers, judgments, an audit of three handbooks, and one report. Every step says
-which command does it, so that the demo doubles as a tour.
+Documents in, questions, rankings, answers, judgments, an audit of handbooks, and one report. Every step says which
+command does it, so that the demo doubles as a tour. The replies are recorded ones of a strong model, because the model
+that is small enough to be shipped shows the flow and no quality; it gives one answer at the end. `--live` has it, or
+another model, do everything.
 """
 
 from __future__ import annotations
@@ -25,14 +27,21 @@ TINY = (
 
 
 @click.command("demo")
-@click.option("--model", "spec", default="embedded", show_default=True, help=f"Model: {SPEC_HELP}.")
-@click.option("--questions", type=click.IntRange(1, 20), default=5, show_default=True, help="Case questions to answer.")
+@click.option("--live", is_flag=True, help="Call a model for everything, instead of replaying recorded replies.")
+@click.option("--model", "spec", help=f"With --live, which it implies: {SPEC_HELP}.  [default: embedded]")
+@click.option("--questions", type=click.IntRange(1, 20), default=5, show_default=True,
+              help="With --live: case questions to answer.")  # fmt: skip
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
 @output_option("demo")
 @json_option
-def command(spec: str, questions: int, config_path: Path | None, output: Path, as_json: bool) -> None:
-    """The whole flow on the invented teaching set, from documents to a report."""
-    from hoofbeat.cli.demo_tour import Tour
+def command(
+    live: bool, spec: str | None, questions: int, config_path: Path | None, output: Path, as_json: bool
+) -> None:
+    """The whole flow on the invented teaching set, from documents to a report.
+
+    A strong model's recorded replies are replayed, and the embedded model gives one answer.
+    """
+    from hoofbeat.cli.demo_tour import LIVE_MODEL, Tour, live_plan, recorded_plan
     from hoofbeat.models import weight_files
     from hoofbeat.models.model_loading import open_session
     from hoofbeat.store import Cost
@@ -45,17 +54,21 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
         raise OutputError(
             "an artefact is there already", where=str(output), fix="choose another folder for the demo with -o"
         )
-    notes = [TINY] if spec == "embedded" else []
-    tour = Tour(screen, output, spec, notes)
+    live = live or spec is not None
+    chosen = spec or "embedded"
+    plan = live_plan(chosen, questions, [TINY] if chosen == "embedded" else []) if live else recorded_plan()
+    tour = Tour(screen, output, plan)
     with open_session(ledger_path=output / "ledger.sqlite", config_path=config_path) as session:
-        session.model(spec)  # a wrong name is said before any work is done
+        session.model(chosen if live else LIVE_MODEL)  # a wrong name is said before any work is done
         tour.documents()
         tour.rankings()
-        tour.answers(session, questions)
+        tour.answers(session)
         tour.audit(session)
         report = tour.report()
+        if not live:
+            tour.live_answer(session)
         screen.calls(*tour.models)
-    for note in notes:
+    for note in plan.notes:
         screen.say(f"\nnote: {note}")
     screen.say(f"done in {time.monotonic() - began:.0f} s")
     page = report.path / "report.html"

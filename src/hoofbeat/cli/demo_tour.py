@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from hoofbeat import teaching
 from hoofbeat.answering import PromptSettings, parse_answerer, parse_condition, plan_systems
-from hoofbeat.answering.run_plan import RunPlan
+from hoofbeat.answering.run_plan import RunPlan, plan_run
 from hoofbeat.audit import audit_sources
 from hoofbeat.audit.audit_plan import plan_audit
 from hoofbeat.benchmarks import Benchmark
@@ -21,27 +23,74 @@ from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
 from hoofbeat.models import Model
 from hoofbeat.models.model_loading import Session
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
+from hoofbeat.records import Answer
 from hoofbeat.reports.report_build import build_report
 from hoofbeat.retrieval.corpus_index import index_corpus
 from hoofbeat.retrieval.rankings.rankings_folder import rank_line
 from hoofbeat.retrieval.rankings.test_collection import collection_of
 from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import one_line
 
 LINES = ("bm25", "dense", "bm25 + dense")
-CONDITIONS = ("closed", "bm25 + dense @2")
-AUDITED = ("hb-alder-kidney", "hb-brook-kidney", "hb-cairn-kidney")
-AUDIT_QUESTIONS = ("tq-01", "tq-02", "tq-06")  # among these three handbooks every relation is planted at least once
+RECORDED = "replay:teaching"
+LIVE_MODEL = "embedded"
+_LIVE_TOKENS = 80  # enough to see the model at work
+
+
+class TourPlan(Struct, frozen=True, kw_only=True):
+    """What the tour asks of which model: how many case questions, and the audit's handbooks and questions.
+
+    `line` searches the handbooks, `conditions` are those of the case questions. With `passages`, that number of each
+    handbook is shown; without, whole handbooks where they are short. `notes` go to the head of the report.
+    """
+
+    spec: str
+    line: str
+    questions: int
+    conditions: tuple[str, ...]
+    sources: tuple[str, ...]
+    asked: tuple[str, ...]
+    passages: int = 0
+    max_tokens: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def recorded_plan(spec: str = RECORDED) -> TourPlan:
+    """The tour whose replies a strong model wrote: all questions, four handbooks."""
+    return TourPlan(
+        spec=spec,
+        line="bm25",  # the same passages on every processor, and so the same requests
+        questions=20,
+        conditions=("question", "closed", "bm25 @2"),  # without its case nothing can be known: the floor
+        sources=("hb-alder-kidney", "hb-brook-kidney", "hb-cairn-kidney", "hb-dune-kidney"),
+        asked=("tq-01", "tq-02", "tq-03", "tq-07", "tq-12", "tq-13"),  # agreement, each kind of difference, silence
+    )
+
+
+def live_plan(spec: str, questions: int, notes: Sequence[str] = ()) -> TourPlan:
+    """The tour with calls to a model: as little as shows every step, because the embedded model is slow."""
+    return TourPlan(
+        spec=spec,
+        line=LINES[-1],
+        questions=questions,
+        conditions=("closed", f"{LINES[-1]} @2"),
+        sources=("hb-alder-kidney", "hb-brook-kidney", "hb-cairn-kidney"),
+        asked=("tq-01", "tq-02", "tq-06"),  # every relation is planted at least once
+        passages=2,
+        max_tokens=160,
+        notes=tuple(notes),
+    )
 
 
 class Tour:
     """The stations, in order; each writes its folder below `root`."""
 
-    def __init__(self, screen: Screen, root: Path, spec: str, notes: Sequence[str]) -> None:
-        """`spec` names the model; `notes` go to the head of the report."""
+    def __init__(self, screen: Screen, root: Path, plan: TourPlan) -> None:
         self._screen = screen
-        self._notes = notes
+        self._plan = plan
         self._root = root
-        self._spec = spec
+        self._spec = plan.spec
         self._shown: list[Path] = []
         self.models: list[Model] = []
 
@@ -99,11 +148,12 @@ class Tour:
         self.models.append(session.model(self._spec))
         return self.models[-1]
 
-    def answers(self, session: Session, count: int) -> None:
+    def answers(self, session: Session) -> None:
         """Answer and judge."""
+        count = self._plan.questions
         run, judged = self._at("run"), self._at("judged")
         words = ["hoofbeat", "answer", str(self._at("benchmark")), "--model", self._spec, "--limit", str(count)]
-        for condition in CONDITIONS:
+        for condition in self._plan.conditions:
             words += ["--condition", condition]
         command = self._step(4, f"Answers of {self._spec}, closed book and with retrieval", [*words, "-o", str(run)])
         questions = self._bench.first(count)
@@ -111,7 +161,9 @@ class Tour:
             bench=self._bench,
             corpus=self._corpus,
             questions=questions,
-            systems=plan_systems([parse_answerer(self._spec)], [parse_condition(c) for c in CONDITIONS], questions),
+            systems=plan_systems(
+                [parse_answerer(self._spec)], [parse_condition(each) for each in self._plan.conditions], questions
+            ),
             asking=PromptSettings(),
             settings={"samples": 1, "limit": count},
         )
@@ -124,30 +176,32 @@ class Tour:
         self._shown.append(judged)
 
     def audit(self, session: Session) -> None:
-        """Three handbooks, some questions."""
+        """Some handbooks, some questions."""
+        plan = self._plan
         target = self._at("audit")
         words = ["hoofbeat", "audit", str(self._at("handbooks")), "teaching", "--model", self._spec]
-        for source in AUDITED:
+        for source in plan.sources:
             words += ["--source", source]
-        for question in AUDIT_QUESTIONS:
+        for question in plan.asked:
             words += ["--question", question]
-        words += ["--with", LINES[-1], "--passages", "2", "--whole-up-to", "0", "--max-tokens", "160"]
+        words += ["--with", plan.line]
+        words += ["--passages", str(plan.passages), "--whole-up-to", "0"] if plan.passages else []
+        words += ["--max-tokens", str(plan.max_tokens)] if plan.max_tokens else []
         words += ["-o", str(target)]
-        command = self._step(6, "Audit: the same questions to three handbooks", words)
-        asked = [question for question in teaching_patient_questions() if question.id in AUDIT_QUESTIONS]
-        plan = plan_audit(
+        command = self._step(6, f"Audit: the same questions to {len(plan.sources)} handbooks", words)
+        planned = plan_audit(
             self._handbooks,
-            asked,
+            [question for question in teaching_patient_questions() if question.id in plan.asked],
             lambda corpus: index_corpus(corpus, self._screen),
-            sources=AUDITED,
-            line=LINES[-1],
-            passages=2,
-            whole_up_to=0,
-            max_tokens=160,
+            sources=plan.sources,
+            line=plan.line,
+            passages=plan.passages or None,
+            whole_up_to=0 if plan.passages else None,
+            max_tokens=plan.max_tokens,
         )
         inputs = [self._handbooks.artefact.reference()]
         model = self._model(session)
-        audit_sources(plan, model, model, target, inputs=inputs, command=command, progress=self._screen)
+        audit_sources(planned, model, model, target, inputs=inputs, command=command, progress=self._screen)
         self._shown.append(target)
 
     def report(self) -> Artefact:
@@ -160,7 +214,23 @@ class Tour:
             self._shown,
             target,
             title="Hoofbeat demo: invented teaching set",
-            notes=self._notes,
+            notes=self._plan.notes,
             planted=planted,
             command=command,
+        )
+
+    def live_answer(self, session: Session) -> None:
+        """One answer of the embedded model, to the first question; no figure counts it."""
+        model, target = f"{LIVE_MODEL}[max_tokens={_LIVE_TOKENS}]", self._at("live")
+        words = ["hoofbeat", "answer", str(self._at("benchmark")), "--model", model, "--limit", "1", "-o", str(target)]
+        command = self._step(8, "Live: one answer of the embedded model, now, on this machine", words)
+        plan = plan_run(self._bench, models=[model], limit=1)
+        done = plan.write(session, target, command=command, progress=self._screen)
+        self.models += done.grid.models.values()
+        [answer] = read_jsonl(done.artefact.file("answers.jsonl"), Answer)
+        self._screen.say(f"   {plan.questions[0].text}")
+        self._screen.say(f"   answer: {one_line(answer.text)}")
+        self._screen.say(f"   right:  {plan.questions[0].answer}")
+        self._screen.say(
+            "   This model has 135 million parameters. It shows that calls work, and its answers are mostly wrong."
         )

@@ -36,9 +36,9 @@ from hoofbeat.store.tables import write_jsonl
 
 _MAX_REQUESTS_PER_FILE = 50_000
 _MAX_BYTES_PER_FILE = 180_000_000
-_KEY_LENGTH = 40  # with the file's number, within the 64 characters that providers allow (63 for a label of Vertex)
+KEY_LENGTH = 40  # with the file's number, within the 64 characters that providers allow (63 for a label of Vertex)
 _REQUESTS = re.compile(r"requests-(\d+)\.jsonl")
-_ID = re.compile(rf"([0-9a-f]{{{_KEY_LENGTH}}})-(\d+)")
+_ID = re.compile(rf"([0-9a-f]{{{KEY_LENGTH}}})-(\d+)")
 _NAMED_LINES = 3
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -116,7 +116,7 @@ class BatchBackend:
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
         """The answer from the folder; without one, the request is set down for the next file."""
-        short = key[:_KEY_LENGTH]
+        short = key[:KEY_LENGTH]
         outcome = self._answers.get(short) or unsupported(request, self._format)
         if isinstance(outcome, Reply) or (isinstance(outcome, Trouble) and not outcome.retryable and not outcome.fatal):
             return outcome

@@ -368,11 +368,19 @@ def _backend(
     if kind == "batch" and folder and name:
         return _batch(folder, name, settings)
     if kind == "replay" and rest:
-        path = Path(rest)
+        path = _replay_file(rest)
         if not path.is_file():
             raise InputError("there is no such replay file", where=rest, fix="check the path after replay:")
         return ReplayBackend(path)
     raise _unknown(spec, known)
+
+
+def _replay_file(name: str) -> Path:
+    if name != "teaching":
+        return Path(name)
+    from hoofbeat.teaching import recorded_replies  # noqa: PLC0415 - few commands replay the demo
+
+    return recorded_replies()
 
 
 def _fleet(settings: ModelSettings, tell: Callable[[str], None] | None) -> Backend:

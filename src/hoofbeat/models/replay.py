@@ -3,6 +3,10 @@
 Each line is either an entry of `hoofbeat ledger export`, matched by what was asked, whichever model was, or a rule
 `{"contains": "...", "text": "..."}`, whose text is given to every request that contains those words; the first rule
 that fits is taken. `finish` may be given too.
+
+The first line may say who wrote the replies and when: `{"recorded": {"by": "...", "on": "2026-11-17"}}`. The model's
+identity then says so wherever it is shown, and each other line is a ledger entry without its request, matched by its
+key: small enough to be packaged. `replay:teaching` is the recording of the demo.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from hoofbeat.store.tables import canonical_json, read_jsonl
 
 T = TypeVar("T")
 
+RECORDED = "recorded: written by "
+"""How the identity of every recorded model begins."""
+
 _REPLIES: dict[str, Any] = {"chat": Reply, "loglikelihood": Likelihood, "embed": list[float], "rerank": float}
 
 
@@ -32,7 +39,23 @@ class _Asked(msgspec.Struct):
     request: msgspec.Raw
 
 
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """Who wrote the replies of a replay file, when and how, and how many tokens the writer read at most."""
+
+    by: str
+    on: str
+    how: str = ""
+    context: int | None = None
+
+    @property
+    def identity(self) -> str:
+        """The name of the model wherever it is shown."""
+        return f"{RECORDED}{self.by} on {self.on}"
+
+
 class _Line(msgspec.Struct):
+    recorded: Recording | None = None
+    key: str = ""
     request: _Asked | None = None
     reply: msgspec.Raw = msgspec.Raw()
     contains: str | None = None
@@ -46,19 +69,20 @@ class ReplayBackend:
     def __init__(self, path: Path) -> None:
         self.identity = f"replay:{file_sha256(path)[:12]}"
         self.max_in_flight = 16
+        self.context: int | None = None
         self._kept: dict[tuple[str, bytes], object] = {}
+        self._recorded: dict[str, Reply] = {}
         self._rules: list[tuple[str, Reply]] = []
         for number, line in enumerate(read_jsonl(path, _Line), start=1):
-            if line.request is not None and line.request.operation in _REPLIES and bytes(line.reply):
+            if line.recorded is not None and number == 1:
+                self.identity, self.context = line.recorded.identity, line.recorded.context
+            elif line.request is not None and line.request.operation in _REPLIES and bytes(line.reply):
                 operation = line.request.operation
-                try:
-                    reply = msgspec.json.decode(line.reply, type=_REPLIES[operation])
-                except msgspec.DecodeError as err:
-                    raise InputError(
-                        f"record {number} holds no {operation} reply: {err}", where=str(path), fix="export it again"
-                    ) from err
+                reply = _reply(line, operation, number, path)
                 content = canonical_json(msgspec.json.decode(line.request.request))
                 self._kept.setdefault((operation, _hash(content)), reply)
+            elif line.key and bytes(line.reply):
+                self._recorded[line.key] = _reply(line, "chat", number, path)
             elif line.contains is not None:
                 usage = Usage(tokens_out=len(line.text.split()))
                 self._rules.append((line.contains, Reply(text=line.text, finish=line.finish, usage=usage)))
@@ -82,9 +106,9 @@ class ReplayBackend:
     async def abandon(self) -> None:
         """Nothing to let go of."""
 
-    async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
+    async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
         """The recorded reply."""
-        kept = self._find("chat", request.content(), Reply)
+        kept = self._recorded.get(key) or self._find("chat", request.content(), Reply)
         if kept is not None:
             return kept
         whole = "\n".join(message.content for message in request.messages)
@@ -111,6 +135,15 @@ class ReplayBackend:
         if any(score is None for score in scores):
             return Trouble(kind="unsupported", message="the replay file lacks relevance scores of these texts")
         return [score for score in scores if score is not None]
+
+
+def _reply(line: _Line, operation: str, number: int, path: Path) -> Any:
+    try:
+        return msgspec.json.decode(line.reply, type=_REPLIES[operation])
+    except msgspec.DecodeError as err:
+        raise InputError(
+            f"record {number} holds no {operation} reply: {err}", where=str(path), fix="export it again"
+        ) from err
 
 
 def _hash(content: bytes) -> bytes:

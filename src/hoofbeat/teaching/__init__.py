@@ -37,6 +37,7 @@ __all__ = [
     "hard_pairs",
     "patient_gold",
     "patient_questions",
+    "recorded_replies",
     "relations",
 ]
 
@@ -195,6 +196,14 @@ def patient_gold() -> list[PatientGold]:
 def relations() -> list[PlantedRelation]:
     """The planted relation of every pair of handbooks on every question."""
     return list(_read("questions/relations.jsonl", PlantedRelation))
+
+
+def recorded_replies() -> Path:
+    """The replies of a strong model that the demo replays, one per line; the first line says who wrote them and when.
+
+    `tools/record_demo.py` records them again.
+    """
+    return _root() / "recorded.jsonl"
 
 
 def hard_pairs() -> list[HardPair]:
