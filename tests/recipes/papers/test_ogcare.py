@@ -28,6 +28,7 @@ from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Figure, Section
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
+from tests.recipes.case_answers import material
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, REPORT, altered, build_one, ending, says
 from tests.recipes.support import Script, a_corpus, build, user_text
 
@@ -324,6 +325,30 @@ def test_the_core_keeps_its_reasons_and_may_be_told_in_other_words(tmp_path: Pat
     assert Benchmark(artefact).questions[0].context == other
     shown = [user_text(request) for name, request in script.requests if "distract" in name]
     assert all("because of anaphylaxis to contrast" in text and "white blood cell count" in text for text in shown)
+
+
+def test_a_fact_that_names_the_answer_need_not_be_kept(tmp_path: Path) -> None:
+    """A keep list held "it was impossible" of the answer itself: to keep it gives the answer away."""
+    core = ["octreotide failed to reduce 900 mL a day", "an occluder could not be placed at first for lack of 1 device"]
+    script = Script(says(altered("ogcare-question", core=core)))
+    artefact = build_one(tmp_path, {"model": script})
+    shown = [material(request) for name, request in script.requests if "distract" in name]
+    assert [each.get("keep") or each["facts that must hold"] for each in shown] == [f"- {core[0]}"] * 2
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
+    assert item["core"] == core
+
+
+def test_a_sentence_in_the_words_of_the_step_is_remarked_and_costs_no_call(tmp_path: Path) -> None:
+    text = REPORT.text.replace("A cardiac", "A percutaneous cardiac septal occluder is rarely used. A cardiac")
+    changed = {
+        **altered("ogcare-significance", step_sentences=[9]),
+        **altered("ogcare-course", before=[3, 5, 6, 8], after=[10]),
+    }
+    script = Script(says(changed))
+    build_one(tmp_path, {"model": script}, msgspec.structs.replace(REPORT, text=text), distraction=False)
+    assert script.count("ogcare-course") == 1
+    (shown,) = [material(request) for name, request in script.requests if name == "ogcare-verify"]
+    assert "has nearly the words of the step: A percutaneous cardiac septal" in shown["remarks of a rule"]
 
 
 def test_a_changed_number_of_the_core_is_told_to_both_models(tmp_path: Path) -> None:

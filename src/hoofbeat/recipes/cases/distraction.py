@@ -36,6 +36,7 @@ _AGE = re.compile(
     re.IGNORECASE,
 )
 _SHORTEST_TELLING = 4
+_STEM = 6  # letters by which inflected words are one: ultrasound and ultrasonic, resected and resection
 
 
 class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
@@ -159,6 +160,13 @@ def telling_words(phrase: str) -> set[str]:
     return {form for form in map(term_form, words) if form not in general and not form.isdigit()}
 
 
+def held_words(text: str, phrase: str) -> set[str]:
+    """The telling words of a phrase that a text has, inflected or not."""
+    held = telling_words(text)
+    long = {word[:_STEM] for word in held if len(word) >= _STEM}
+    return {word for word in telling_words(phrase) if word in held or (len(word) >= _STEM and word[:_STEM] in long)}
+
+
 def giving_away(text: str, phrase: str, *, share: float) -> str:
     """The sentence of a text that holds this share or more of a phrase's telling words; empty where none does."""
     wanted = telling_words(phrase)
@@ -220,7 +228,7 @@ def distraction_steps(
             values=lambda item, _part, _context: {
                 "context": item["context"],
                 "question": item["question"],
-                "core": listed(item["core"]),
+                "core": listed(_facts_to_keep(item)),
             },
             read=rewritten,
             role="second",
@@ -235,7 +243,7 @@ def distraction_steps(
                 "after": item["distracted"],
                 "question": item["question"],
                 "answer": item["answer"],
-                "core": listed(item["core"]),
+                "core": listed(_facts_to_keep(item)),
                 "remarks": listed(item["distraction_remarks"]) or "(none)",
             },
             read=verified,
@@ -262,6 +270,17 @@ def distraction_table(items: Sequence[RecipeItem]) -> TableFile:
     return TableFile(("item", "kind", "before", "after", "about"), rows)
 
 
+def _facts_to_keep(item: RecipeItem) -> list[str]:
+    """The core without facts that have a word of the answer which the case and the question avoid.
+
+    "Lying on the stomach was not possible" for the answer "lie on the stomach": a case that has to keep such a fact
+    gives the answer away, and one that lacks it does not keep its core.
+    """
+    shown = f"{item['context']} {item['question']}"
+    known = held_words(shown, item["answer"])
+    return [fact for fact in item["core"] if held_words(fact, item["answer"]) <= known]
+
+
 def _taken(item: RecipeItem, after: str, context: RecipeContext, leak: Leak) -> Outcome | AskAgain:
     """The item with this text as its distraction, or what rules object to in it."""
     s, before = context.settings, item["context"]
@@ -278,7 +297,7 @@ def _taken(item: RecipeItem, after: str, context: RecipeContext, leak: Leak) -> 
     kept = item.put(
         distracted=after, changes=msgspec.to_builtins(changes(before, after)), distraction_remarks=[]
     ).labelled(distracted="yes")
-    gone = lost_numbers(item["core"], before, after)
+    gone = lost_numbers(_facts_to_keep(item), before, after)
     doubts = [f"numbers of the core are gone: {', '.join(gone)}"] if gone else []
     doubts += [f"{told[0].reason}: {told[0].details}"] if told else []
     if not doubts:

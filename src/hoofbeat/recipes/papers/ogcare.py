@@ -29,15 +29,23 @@ from hoofbeat.recipes.cases.decisive_step import (
     asks_yes_no,
     begins_at,
     fact_before,
-    held_words,
     is_whole_name,
     lies,
     may_begin_at,
     names_step,
     no_action,
+    says_before,
+    step_leaks,
     told_at,
 )
-from hoofbeat.recipes.cases.distraction import distraction_steps, distraction_table, giving_away, listed, telling_words
+from hoofbeat.recipes.cases.distraction import (
+    distraction_steps,
+    distraction_table,
+    giving_away,
+    held_words,
+    listed,
+    telling_words,
+)
 from hoofbeat.recipes.cases.item_review import (
     ItemReview,
     TextEdit,
@@ -51,7 +59,6 @@ from hoofbeat.recipes.cases.item_review import (
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step, rarity_step
-from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, numbered, pointed, sound
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
@@ -306,6 +313,7 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
     if isinstance(limited, ItemRejection):
         return _wrong(limited)
     done, doubtful = _sorted(_passing(limited, passed), said, list(spans.values()), context)
+    done = _passing(done, _near_the_step(done, doubtful, context))
     if len(done["facts"]) < s.min_events:
         details = f"{len(done['facts'])} of {len(said)} events"
         return _wrong(ItemRejection(reason="too few events before the decisive step", details=details))
@@ -323,16 +331,29 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
         return _insist(fault, say, done)
     if doubtful:
         fault = ItemRejection(
-            reason="a sentence of `before` may tell the step or what followed",
+            reason="a sentence of `before` may tell what followed the step",
             details=_line(" ".join(span.quote for span in doubtful)),
             span=doubtful[0],
         )
         say = (
-            f"The report tells {_named(doubtful, spans)} after the step, or in nearly the words of the step. Keep in "
-            "`before` only what was known before the step was taken."
+            f"The report tells {_named(doubtful, spans)} after the step. Keep in `before` only what was known before the "
+            "step was taken."
         )
         return _insist(fault, say, done)
     return done
+
+
+def _near_the_step(item: RecipeItem, doubtful: Sequence[Span], context: RecipeContext) -> list[str]:
+    """A remark on each sentence of `before` that has nearly the words of the step and may tell it: it costs no call."""
+    step, asked = item["step"], {span.start for span in doubtful}
+    return [
+        f"a sentence of `before` has nearly the words of the step: {_line(each['quote'])}"
+        for each in item["timeline"]
+        if each["when"] == "before"
+        and each["start"] not in asked
+        and giving_away(each["quote"], step, share=context.settings.leak_share)
+        and not says_before(each["quote"], step)
+    ]
 
 
 def _is_test(step: str) -> bool:
@@ -389,9 +410,7 @@ def _sorted(
                 step,
                 item["step_at"],
                 begins=begins,
-                share=context.settings.leak_share,
                 case=case,
-                may_begin=may_begin,
             )
             doubtful += [span] if doubt else []
             events.append({"quote": span.quote, "when": when, "start": span.start, "end": span.end})
@@ -499,7 +518,7 @@ def _leak(item: RecipeItem, text: str, context: RecipeContext) -> tuple[ItemReje
     for start, end in sentence_spans(text):
         if len(telling_words(step)) > 1 and held_words(text[start:end], step) == telling_words(step):
             return ItemRejection(reason=reason, details=text[start:end].strip()), True
-    for leak in find_leaks(text, step, source=_report(item, context)):
+    for leak in step_leaks(text, step, _report(item, context)):
         if not any(_has_name(fact, leak.text) for fact in known):
             certain = leak.kind == "name" and is_whole_name(leak, step)
             return ItemRejection(reason=reason, details=f"{leak.text} ({leak.kind})"), certain
