@@ -11,6 +11,7 @@ from msgspec import Struct
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model, load_encoder
+from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.benchmark_output import build_benchmark, estimate_calls
@@ -43,6 +44,8 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
         steps = list(self.recipe.steps(self.context.settings))
         place = next(number for number, step in enumerate(steps) if step.name == found.step)
         calls = [step.calls for step in steps[place + 1 :]]
+        if any(isinstance(model.backend, BatchBackend) for model in self.models):
+            calls += [step.ahead for step in steps[place:]]
         bound = f"at most {sum(calls) * found.items}" if max(calls, default=0) < UNLIMITED else "no set number of"
         return BuildEstimate(
             found.estimate,

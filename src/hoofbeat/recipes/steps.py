@@ -6,6 +6,7 @@
   and what the output must look like; `values` fills it, `read` is the deterministic check of what came back.
 - `ask_each`: several calls an item, one for each of its parts.
 - `together`: steps that ask independently of each other; a batch folder takes their calls in one round.
+- `with_calls_ahead`: a step whose round in a batch folder also takes calls of later steps, as the items are by then.
 - `sample`: so many items, drawn by the seed.
 
 Every step returns one outcome an item, in the items' order.
@@ -50,7 +51,8 @@ _SHOWN_REPLY = 2000  # characters of a reply that a rejection's details hold
 class RecipeStep(Struct, frozen=True, kw_only=True):
     """One step: its name, what it does, the prompts it uses and how many calls it makes for an item at most.
 
-    `calls` does not count repairs. `asking` is there for steps whose calls may be sent ahead (`together`).
+    `calls` does not count repairs. `asking` is there for steps whose calls may be sent ahead (`together`); `ahead` are
+    the calls of later steps that a batch folder takes with its own, and that may be made again.
     """
 
     name: str
@@ -58,6 +60,7 @@ class RecipeStep(Struct, frozen=True, kw_only=True):
     prompts: tuple[str, ...] = ()
     calls: int = 0
     asking: Asking | None = None
+    ahead: int = 0
 
 
 class PartReply(Struct, frozen=True, kw_only=True):
@@ -190,6 +193,16 @@ def together(*steps: RecipeStep) -> list[RecipeStep]:
         return first.run(items, context)
 
     return [msgspec.structs.replace(first, run=run), *others]
+
+
+def with_calls_ahead(step: RecipeStep, *later: RecipeStep) -> RecipeStep:
+    """The step; with a batch folder, its round also takes the calls of later steps, and its repairs theirs.
+
+    The calls are those that the items need if the step leaves them as they are. Where it changes them, the later step
+    asks anew, about the changed item: a few calls more save a round for all others. A model that answers at once is
+    asked step by step.
+    """
+    return msgspec.structs.replace(together(step, *later)[0], ahead=sum(each.calls for each in later))
 
 
 def _send_ahead(steps: Sequence[Asking], items: Sequence[RecipeItem], context: RecipeContext) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,7 @@ from hoofbeat.recipes.recipe import read_settings
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Figure, Section
-from hoofbeat.store import Ledger
+from hoofbeat.store import Artefact, Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.recipes.case_answers import material
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, REPORT, altered, build_one, ending, says
@@ -371,36 +372,72 @@ def test_the_verifying_call_corrects_a_distraction(tmp_path: Path) -> None:
     assert item["distraction_faults"]
 
 
-def test_a_batch_folder_takes_eight_rounds(tmp_path: Path) -> None:
-    corpus, folder = a_corpus(tmp_path, [REPORT]), tmp_path / "batch"
+def _rounds(folder: Path, answers: Callable[[frozenset[str]], dict[str, object]]) -> tuple[Artefact, list[str]]:
+    """The benchmark by a batch folder, and the steps of every round; `answers` answers by the fields of a request."""
+    corpus, batch = a_corpus(folder, [REPORT]), folder / "batch"
     steps: list[str] = []
-    while len(steps) < 10:
-        with Ledger(tmp_path / "ledger.sqlite") as ledger:
-            model = Model(spec="batch", backend=BatchBackend(folder, "m"), ledger=ledger)
+    while len(steps) < 12:
+        with Ledger(folder / "ledger.sqlite") as ledger:
+            model = Model(spec="batch", backend=BatchBackend(batch, "m"), ledger=ledger)
             context = RecipeContext(corpus, OgcareSettings(), models={"model": model})
             try:
-                artefact = build_benchmark(RECIPE, context, tmp_path / "bench")
-                break
+                return build_benchmark(RECIPE, context, folder / "bench"), steps
             except BatchPending as pending:
                 steps.append(pending.step)
-                _answer_batch(folder, len(steps))
-    assert len(Benchmark(artefact).questions) == 1
-    assert len(steps) == 8, steps
+                _answer_batch(batch, len(steps), answers)
+    raise AssertionError(steps)
 
 
-def _answer_batch(folder: Path, number: int) -> None:
-    """The good answers, by the fields that a request asks for."""
-    signed = {"problems": [], "verdict": "sign", "reason": "", "edits": [], "new_question": "", "new_answer": ""}
-    signed |= {"accepted": [], "grading_note": ""}
-    good = {frozenset(said): said for said in (*GOOD.values(), signed)}
+def _answer_batch(folder: Path, number: int, answers: Callable[[frozenset[str]], dict[str, object]]) -> None:
     lines = []
     for line in (folder / f"requests-{number:03d}.jsonl").read_text().splitlines():
         asked = json.loads(line)
-        fields = frozenset(asked["body"]["response_format"]["json_schema"]["schema"]["properties"])
-        said = good.get(fields) or {**dict.fromkeys(fields, "yes"), **({"rival": ""} if "rival" in fields else {})}
+        said = answers(frozenset(asked["body"]["response_format"]["json_schema"]["schema"]["properties"]))
         body = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": json.dumps(said)}}]}
         lines.append({"custom_id": asked["custom_id"], "response": {"status_code": 200, "body": body}})
     (folder / f"answers-{number}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _good(fields: frozenset[str]) -> dict[str, object]:
+    """The good answers, by the fields that a request asks for."""
+    told = next((said for said in GOOD.values() if frozenset(said) == fields), None)
+    if "verdict" in fields:
+        told = {"verdict": "sign"} | {name: "" if name in _TEXTS else [] for name in fields - {"verdict"}}
+    return told or {**dict.fromkeys(fields, "yes"), **({"rival": ""} if "rival" in fields else {})}
+
+
+_TEXTS = {"reason", "grading_note", "new_question", "new_answer"}
+_FIRST = ["significance", "course", "question", "verify, moment"]
+_REVIEWED = "final review, try the question, distract"
+_COMPARED = "compare the answer, verify distraction"
+
+
+def test_a_batch_folder_takes_six_rounds(tmp_path: Path) -> None:
+    artefact, rounds = _rounds(tmp_path, _good)
+    assert len(Benchmark(artefact).questions) == 1
+    assert rounds == [*_FIRST, _REVIEWED, _COMPARED]
+
+
+def test_what_is_corrected_or_edited_is_asked_anew_in_one_round_more_each(tmp_path: Path) -> None:
+    """Verification changes the case, and the first review as well: the calls sent ahead were about another text."""
+    short = CONTEXT.replace("He had cirrhosis and no fever. ", "")
+    edit = {"do": "delete", "sentence": 5, "text": "", "sources": [], "why": "not needed"}
+    problem = {"kind": "residue", "problem": "too long"}
+    reviews = iter([{"verdict": "edit", "edits": [edit], "problems": [problem]}])
+
+    def answers(fields: frozenset[str]) -> dict[str, object]:
+        said = _good(fields)
+        if "verdict" in fields:
+            return {**said, **next(reviews, {})}
+        if "corrected_context" in fields:
+            return {**said, "missing": [{"sentence": 4, "why": "it matters"}], "corrected_context": CONTEXT}
+        return {**said, "context": short} if "rationale" in fields else said
+
+    artefact, rounds = _rounds(tmp_path, answers)
+    (original,) = Benchmark(artefact, "original").questions
+    assert original.context == CONTEXT[: CONTEXT.index(" Surgery was ruled out")]
+    again = _REVIEWED.replace("review,", "review, second,")
+    assert rounds == [*_FIRST, "moment", _REVIEWED, again, _COMPARED]
 
 
 def test_a_name_known_before_the_step_gives_nothing_away(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, num
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ACCEPT, ReviewLabel, ReviewTask, read_rating, reviewed
-from hoofbeat.recipes.steps import RecipeStep, ask, sample, together
+from hoofbeat.recipes.steps import RecipeStep, ask, sample, together, with_calls_ahead
 from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial
 from hoofbeat.records import AcceptedAnswer, Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
@@ -169,12 +169,16 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
 
 
 def _steps(s: OgcareSettings) -> list[RecipeStep]:
-    """The steps; those of a group do not need each other, so that a batch folder takes the calls in eight rounds.
+    """The steps; a batch folder takes their calls in six rounds.
 
-    Only what the final review edits, and what the trials doubt, takes more.
+    Calls that do not need each other travel together: the check of the moment with the verification, the first trial
+    and the distraction with each review. Only what verification corrects, the final review edits or the trials doubt
+    takes more rounds: these calls are asked anew, about the new text.
     """
     tried = open_trial(_exam) if s.try_answer else ()
     distracting = distraction_steps(_leak) if s.distraction else []
+    moment = [moment_step()] if s.moment and s.item_review else []
+    reviews = item_review(_EDITOR) if s.item_review else []
     edited = s.item_review and s.try_answer
     tried_again = open_trial(_exam, ", again") if edited else ()
     distracting_again = distraction_steps(_leak, ", again", when=_retried) if edited and s.distraction else []
@@ -186,14 +190,9 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         _extract("significance", _significance, title=lambda item, context: _report(item, context).title or "(none)"),
         _extract("course", _course, step=lambda item, _: item["step"], told=_told),
         ask("question", _QUESTION[s.context], values=_question_values, read=_question),
-        _extract(
-            "verify",
-            _verify,
-            **{name: _value(name) for name in ("significance", "step", "context", "question", "answer")},
-            remarks=lambda item, _: listed([*dated(item), *item.get("flags", ())]) or "(none)",
-        ),
-        *([moment_step()] if s.moment and s.item_review else ()),
-        *(item_review(_EDITOR) if s.item_review else ()),
+        with_calls_ahead(_verifying(), *moment),
+        *moment,
+        *(with_calls_ahead(review, *tried[:1], *distracting[:1]) for review in reviews),
         *together(*tried[:1], *distracting[:1]),
         *together(*tried[1:], *distracting[1:]),
         *([review_after_trials(_EDITOR)] if edited else ()),
@@ -232,6 +231,15 @@ def _extract(name: str, read: Read, **beside: Callable[[RecipeItem, RecipeContex
         return {"report": lines, **{each: value(item, context) for each, value in beside.items()}}
 
     return ask(name, f"ogcare-{name}", values=values, read=read)
+
+
+def _verifying() -> RecipeStep:
+    return _extract(
+        "verify",
+        _verify,
+        **{name: _value(name) for name in ("significance", "step", "context", "question", "answer")},
+        remarks=lambda item, _: listed([*dated(item), *item.get("flags", ())]) or "(none)",
+    )
 
 
 def _insist(fault: ItemRejection, say: str, item: RecipeItem) -> AskAgain:
