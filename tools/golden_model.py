@@ -269,6 +269,9 @@ def _reviewed(a: Asked) -> dict[str, Any]:
         "new_options": [],
         "accepted": [],
         "grading_note": "",
+        "requirements": [],
+        "exclusions": [],
+        "answer_check": [],
     }
 
 
@@ -295,7 +298,8 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "reason match supported missing rival": _tried,
         "options": _compared,
         "running later conflicts measures": _moment,
-        "problems verdict reason edits accepted grading_note new_question new_answer": _reviewed,
+        "problems verdict reason edits accepted grading_note new_question new_answer requirements exclusions "
+        "answer_check": _reviewed,
         "problems verdict reason edits new_question new_answer new_options": _reviewed,
     }.items()
 }

@@ -79,6 +79,7 @@ def passing_trial(name: str, request: ChatRequest) -> object:
     if name == "item-review":
         edits = {"problems": [], "edits": [], "new_question": "", "new_answer": "", "new_options": []}
         signed = {**edits, "accepted": [], "grading_note": "", "verdict": "sign", "reason": "fit to be published"}
+        signed |= {"requirements": [], "exclusions": [], "answer_check": []}
         wanted: Any = (request.schema or {})["properties"]
         return {field: signed[field] for field in wanted}
     if name == "trial-compare":

@@ -78,12 +78,28 @@ RECIPE = msgspec.structs.replace(cupcase.RECIPE, begin=_finished, steps=_last_st
 
 
 SIGN = {"problems": [], "verdict": "sign", "reason": "fit to be published", "edits": []}
-NOTHING = {"new_question": "", "new_answer": "", "new_options": [], "accepted": [], "grading_note": ""}
+NOTHING = {"new_question": "", "new_answer": "", "new_options": [], "accepted": [], "grading_note": ""} | {
+    "requirements": [],
+    "exclusions": [],
+    "answer_check": [],
+}
 
 
 def _edits(*edits: dict[str, object], kind: str = "fact_lost", **more: object) -> dict[str, object]:
     problems = [{"kind": kind, "problem": "the compressions are gone"}]
     return {**NOTHING, "problems": problems, "verdict": "edit", "reason": "can be mended", "edits": list(edits), **more}
+
+
+_KEY = str(GOOD["ogcare-question"]["answer"])
+_ASKED = "next step to close the tract"
+
+
+def _graded(*accepted: str, note: str = "", asked: str = _ASKED, **more: Any) -> dict[str, Any]:
+    """Accepted answers and a note that agree with the question of the invented ogcare item."""
+    checked = [{"answer": each, "satisfies": "yes", "lacks": ""} for each in (_KEY, *accepted)]
+    requirements = [{"requirement": "close the tract with an occluder", "question_words": asked}]
+    lists = {"requirements": requirements, "exclusions": [], "answer_check": checked}
+    return {"accepted": list(accepted), "grading_note": note, **lists, **more}
 
 
 def _edit(do: str, sentence: int, text: str = "", sources: tuple[int, ...] = ()) -> dict[str, object]:
@@ -515,8 +531,8 @@ def test_every_kind_of_problem_begins_a_line(asks: str, options: str) -> None:
 def test_what_earns_credit_is_stored_with_the_question_and_shown(tmp_path: Path) -> None:
     """Accepted variants and a note for the grader: judges and reviewers see them, and the last review counts."""
     note = "Follow-up is optional. A covered stent does not count."
-    first = _edits(_edit("delete", 2), kind="residue", accepted=["close it"], grading_note="none")
-    last = {**SIGN, **NOTHING, "accepted": ["septal occluder", "device closure of the tract"], "grading_note": note}
+    first = _edits(_edit("delete", 2), kind="residue", **_graded("close it", note="none"))
+    last = {**SIGN, **NOTHING, **_graded("septal occluder", "device closure of the tract", note=note)}
     artefact = _ogcare(tmp_path, Editor(first, last), distraction=False)
     (question,) = Benchmark(artefact).questions
     assert [(each.text, each.by, each.note) for each in question.accepted] == [
@@ -529,10 +545,126 @@ def test_what_earns_credit_is_stored_with_the_question_and_shown(tmp_path: Path)
 
 
 def test_a_grading_note_alone_belongs_to_the_key(tmp_path: Path) -> None:
-    signed = {**SIGN, **NOTHING, "grading_note": "The size of the device is optional."}
+    signed = {**SIGN, **NOTHING, **_graded(note="The size of the device is optional.")}
     (question,) = Benchmark(_ogcare(tmp_path, Editor(signed), distraction=False)).questions
     assert question.right_answers == (question.answer,)
     assert question.reference == f"{question.answer} (The size of the device is optional.)"
+
+
+_UNASKED = {"requirement": "the size of the device", "question_words": "Not asked."}
+_UNSATISFIED = {"answer": "septal occluder", "satisfies": "no", "lacks": "the size of the device"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said", "details"),
+    [
+        (
+            {"requirements": [_UNASKED]},
+            "Key or note demand 'the size of the device', and the question does not ask for it",
+            "not asked for: the size of the device",
+        ),
+        (
+            {"answer_check": [{"answer": _KEY, "satisfies": "yes", "lacks": ""}, _UNSATISFIED]},
+            "'septal occluder' counts as right and does not satisfy the note (the size of the device)",
+            "does not satisfy the note: septal occluder (the size of the device)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mended", ["", "note", "question"])
+def test_a_note_that_demands_more_than_the_question_is_mended_or_the_item_rejected(
+    tmp_path: Path, wrong: dict[str, Any], said: str, details: str, mended: str
+) -> None:
+    """Judges held back items whose note demanded what the question did not ask for."""
+    first = {**SIGN, **NOTHING, **_graded("septal occluder", note="The size must be named.", **wrong)}
+    wider = "Which device should close the tract, and of which size?"
+    sized = {"requirement": "the size of the device", "question_words": "of which size"}
+    problem = [{"kind": "question", "problem": "it does not ask for the size"}]
+    replies = {
+        "": first,
+        "note": {**first, **_graded("septal occluder", note="The size is optional.")},
+        "question": {
+            **_edits(**{**_graded("septal occluder of 12 mm", requirements=[sized]), "new_question": wider}),
+            "problems": problem,
+        },
+    }
+    last = {**SIGN, **NOTHING, **_graded("septal occluder", requirements=[sized])} if mended == "question" else {}
+    editor = Editor(first, replies[mended], *([last] if last else []))
+    artefact = _ogcare(tmp_path, editor, distraction=False)
+    assert said in editor.requests[1].messages[-1].content
+    if mended:
+        (question,) = Benchmark(artefact).questions
+        assert question.text == (wider if mended == "question" else GOOD["ogcare-question"]["question"])
+        assert [each.note for each in question.accepted] == ["The size is optional." if mended == "note" else ""]
+        return
+    (rejected,) = read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)
+    assert rejected.reason == "final review: question and note for the grader demand different things"
+    assert rejected.details.startswith(details)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said", "flag"),
+    [
+        (
+            {"requirements": []},
+            "`requirements` is empty",
+            "",
+        ),
+        (
+            {"asked": "which device"},
+            "The words 'which device' of `requirements` are not in the question",
+            "the words 'which device', said to ask for",
+        ),
+        (
+            {"exclusions": [{"answer": "a covered stent", "words": "nothing"}]},
+            "Nothing in the case or the question speaks against 'a covered stent'",
+            "speaks against 'a covered stent'",
+        ),
+        (
+            {"exclusions": [{"answer": "a covered stent", "words": "the vessel is too narrow"}]},
+            "The words 'the vessel is too narrow' of `exclusions` are not in the case or the question",
+            "",
+        ),
+        (
+            {"answer_check": [{"answer": _KEY, "satisfies": "yes", "lacks": ""}]},
+            "`answer_check` has no entry for 'septal occluder'",
+            "not checked against the note: septal occluder",
+        ),
+    ],
+)
+def test_lists_of_the_grading_check_that_do_not_fit_the_item_are_asked_again_and_flagged(
+    tmp_path: Path, wrong: dict[str, Any], said: str, flag: str
+) -> None:
+    editor = Editor({**SIGN, **NOTHING, **_graded("septal occluder", **wrong)})
+    item = _item(_ogcare(tmp_path, editor, distraction=False))
+    assert len(editor.requests) == 2
+    assert said in editor.requests[1].messages[-1].content
+    assert flag in str(item.get("flags", "")), item.get("flags")
+    assert bool(item.get("flags")) == bool(flag)
+
+
+def test_words_that_ask_and_words_that_exclude_are_found_in_the_edited_item(tmp_path: Path) -> None:
+    """The words may be of a new sentence or a new question, in other case, and with an ellipsis."""
+    question = "Beyond drugs and glue, what should be done next for the tract?"
+    excluded = [
+        {"answer": "more glue", "words": "beyond drugs and glue"},
+        {"answer": "an operation", "words": "Surgery was ruled out … portal hypertension."},
+        {"answer": "antibiotics", "words": "He was afebrile"},
+    ]
+    insert = _edit("insert", 2, "He was afebrile, with no fever.", (4,))
+    graded = _graded("septal occluder", asked="What should be done next", exclusions=excluded)
+    editor = Editor({**_edits(insert, **graded), "new_question": question}, {**SIGN, **NOTHING, **graded})
+    artefact = _ogcare(tmp_path, editor, distraction=False)
+    assert len(editor.requests) == 2  # the edited item is reviewed once more, and nothing is asked again
+    assert material(editor.requests[1])["question"] == question
+    assert _item(artefact)["grading"]["exclusions"] == excluded
+
+
+def test_accepted_answers_do_not_outlive_a_new_question(tmp_path: Path) -> None:
+    first = _edits(_edit("delete", 2), kind="residue", **_graded("septal occluder"))
+    second = {**_edits(), "new_question": "What should be done next for the tract?"}
+    artefact = _ogcare(tmp_path, Editor(first, second, {**SIGN, **NOTHING}), distraction=False)
+    (question,) = Benchmark(artefact).questions
+    assert question.accepted == ()
 
 
 def test_a_report_that_only_hopes_for_a_benefit_is_rejected(tmp_path: Path) -> None:

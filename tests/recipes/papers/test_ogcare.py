@@ -21,6 +21,7 @@ from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.requests import Trouble
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.benchmark_output import build_benchmark
+from hoofbeat.recipes.build_plan import BuildPlan
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings
 from hoofbeat.recipes.recipe import read_settings
@@ -438,6 +439,18 @@ def test_what_is_corrected_or_edited_is_asked_anew_in_one_round_more_each(tmp_pa
     assert original.context == CONTEXT[: CONTEXT.index(" Surgery was ruled out")]
     again = _REVIEWED.replace("review,", "review, second,")
     assert rounds == [*_FIRST, "moment", _REVIEWED, again, _COMPARED]
+
+
+def test_the_bound_of_the_estimate_counts_calls_that_a_batch_folder_sends_ahead(tmp_path: Path) -> None:
+    corpus = a_corpus(tmp_path, [REPORT])
+    bounds = []
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        for backend in (Script(says()), BatchBackend(tmp_path / "batch", "m")):
+            model = Model(spec="any", backend=backend, ledger=ledger)
+            context = RecipeContext(corpus, OgcareSettings(), models={"model": model}, estimating=True)
+            note = BuildPlan(recipe=RECIPE, context=context, models=(model,)).estimate().note
+            bounds.append(int(note.partition("at most ")[2].split()[0]))
+    assert bounds[1] - bounds[0] == 1 + 3 * 2  # the moment with verification, trial and distraction with three reviews
 
 
 def test_a_name_known_before_the_step_gives_nothing_away(tmp_path: Path) -> None:

@@ -168,10 +168,7 @@ def test_only_what_is_told_after_the_step_is_doubted_also_where_it_seems_to_begi
     step_at = [[spans[3].start, spans[3].end]]
     may_begin = may_begin_at(step, step_at, spans, document)
     assert may_begin == spans[1].start
-    places = [
-        lies(span, "before", step, step_at, begins=step_at[0][0], case=[(0, len(text))])
-        for span in spans
-    ]
+    places = [lies(span, "before", step, step_at, begins=step_at[0][0], case=[(0, len(text))]) for span in spans]
     assert places == [("before", False), ("before", False), ("before", False), ("decisive", False), ("before", True)]
 
 
@@ -201,10 +198,7 @@ def test_a_shared_word_is_not_the_beginning_of_the_step(tmp_path: Path, step: st
     step_at = [[spans[3].start, spans[3].end]]
     may_begin = may_begin_at(step, step_at, spans, document)
     assert may_begin == spans[3].start
-    places = [
-        lies(span, "before", step, step_at, begins=step_at[0][0], case=[(0, len(text))])
-        for span in spans[:3]
-    ]
+    places = [lies(span, "before", step, step_at, begins=step_at[0][0], case=[(0, len(text))]) for span in spans[:3]]
     assert places == [("before", False)] * 3
 
 
@@ -230,10 +224,7 @@ def test_a_plan_is_not_the_doing_of_the_step(tmp_path: Path, plan: str, begins: 
     assert begins_at(step_at[:1], text) == spans[0].start
     step = "converting bypass to ECMO for the liver transplant"
     at = begins_at(step_at, text)
-    places = [
-        lies(span, "before", step, step_at, begins=at, case=[(0, len(text))])
-        for span in spans[1:4:2]
-    ]
+    places = [lies(span, "before", step, step_at, begins=at, case=[(0, len(text))]) for span in spans[1:4:2]]
     assert places == [("before", begins == 0), ("before", True)]
 
 

@@ -225,7 +225,10 @@ def test_too_few_numbers_or_none_are_not_the_contract(tmp_path: Path, prompt: st
             "the quote does not tell the decisive step",
         ),
         (altered("ogcare-course", after=[5]), "a sentence is said to lie both before and after"),
-        (altered("ogcare-course", before=[3, 5, 6, 9], after=[]), "a sentence of `before` may tell what followed the step"),
+        (
+            altered("ogcare-course", before=[3, 5, 6, 9], after=[]),
+            "`before` may tell what followed the step",
+        ),
         (
             altered("ogcare-question", context=f"{CONTEXT} A septal occluder, a cardiac device, is at hand."),
             "the question gives the answer away",

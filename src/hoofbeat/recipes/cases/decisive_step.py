@@ -44,7 +44,8 @@ _DONE = re.compile(
 _LEGEND = re.compile(r"\s*(?:\([A-Za-z]\)|(?:fig(?:ure)?|table|photo)\b)", re.IGNORECASE)
 _BEFORE = re.compile(r"\b(?:before|prior to|preceding)\b", re.IGNORECASE)
 _OF_BEFORE = re.compile(
-    r"\bpre-?(?:operative|procedural|interventional)(?:ly)?\b|\bon (?:admission|arrival)\b|\bat (?:admission|presentation)\b",
+    r"\bpre-?(?:operative|procedural|interventional)(?:ly)?\b|\bon (?:admission|arrival)\b"
+    r"|\bat (?:admission|presentation)\b",
     re.IGNORECASE,
 )
 _OPERATION = re.compile(r"\b(?:operation|surgery|procedure|intervention)\b", re.IGNORECASE)

@@ -27,6 +27,7 @@ from msgspec import Meta
 from hoofbeat.corpus.terms import content_forms
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import Prompt, load_prompt
+from hoofbeat.recipes.cases.grading_check import FIELDS, check_grading
 from hoofbeat.recipes.cases.residue import TABLE, residue
 from hoofbeat.recipes.cases.rewording import corrected, turns_round, vaguer
 from hoofbeat.recipes.context import RecipeContext, TableFile
@@ -61,7 +62,8 @@ _KINDS = {
 _NO_ROOM = "not reviewed: the model's window is too small for the final review"
 _OF_OPTIONS = frozenset({"absurd_option", "style"})
 _OF_STEPS = frozenset({"conflict"})
-_OF_OPEN_ANSWERS = ("accepted", "grading_note")
+_OF_OPEN_ANSWERS = ("accepted", "grading_note", *FIELDS)
+_MISMATCH = "final review: question and note for the grader demand different things"
 _LIGHT = frozenset({"style", "residue", "other"})
 _POWER = re.compile(r"(?<=10)\s*\^\s*(?=[-−]?\d)")
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -321,6 +323,7 @@ class _Review:
         self._name = name
         self._records: list[dict[str, Any]] = []
         self._flags: list[str] = []
+        self._mismatches: list[str] = []
 
     @property
     def _taken(self) -> bool:
@@ -332,8 +335,9 @@ class _Review:
             return
         self._read_answer_and_options()
         self._read_question()
-        self._read_grading()
         self._read_text()
+        if not self._editor.show(self._item).options:
+            self._read_grading()
         verdict, problems = self._value["verdict"], self._value["problems"]
         if verdict == "edit" and not self._records:
             self._object("an edit is wanted and none is given", "Your verdict is `edit`, and there is no edit.")
@@ -346,6 +350,8 @@ class _Review:
         value, problems = self._value, self._value["problems"]
         if value["verdict"] == "reject":
             return _rejected(problems, f"{value['reason']} {_told(problems)}".strip())
+        if self._mismatches:
+            return ItemRejection(reason=_MISMATCH, details="; ".join(self._mismatches))
         signed = value["verdict"] == "sign" and not self._records
         light = all(each["kind"] in _LIGHT for each in problems) and self._taken
         if last and not signed and not light:
@@ -470,17 +476,27 @@ class _Review:
             self._item = self._editor.with_question(self._item, words)
 
     def _read_grading(self) -> None:
-        """What a grader counts as right beside the key, and a note for the grader; a later review replaces both."""
+        """What a grader counts as right beside the key, and a note for the grader; a later review replaces both.
+
+        Both are compared with the item as edited. Earlier ones do not outlive a new question or key.
+        """
         accepted = []
-        for wording in map(_line, self._value.get("accepted", ())):
+        for wording in map(_line, self._value["accepted"]):
             if fault := sound(wording, what="accepted answer", source=self._document.text):
                 say = f"The accepted answer {wording!r} can't be used: {fault.reason}."
                 self._object("an accepted answer can't be used", say)
             else:
                 accepted.append(wording)
-        note = _line(self._value.get("grading_note", ""))
-        if accepted or note:
-            self._item = self._item.put(grading={"accepted": accepted, "note": note})
+        note, exam = _line(self._value["grading_note"]), self._editor.show(self._item)
+        renewed = any(each["part"] in ("question", "answer") and not each["refused"] for each in self._records)
+        if accepted or note or (renewed and self._item.get("grading")):
+            lists = {name: self._value[name] for name in FIELDS}
+            self._item = self._item.put(grading={"accepted": accepted, "note": note, **lists})
+        question = _line(self._value["new_question"]) or exam.question
+        found = check_grading(self._value, question=question, case=exam.case, key=exam.answer, accepted=accepted)
+        self.objections += found.objections
+        self._flags += found.flags
+        self._mismatches += found.mismatches
 
     def _read_answer_and_options(self) -> None:
         """The key first: options are compared with the key as it will be."""

@@ -344,8 +344,8 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
             span=doubtful[0],
         )
         say = (
-            f"The report tells {_named(doubtful, spans)} after the step. Keep in `before` only what was known before the "
-            "step was taken."
+            f"The report tells {_named(doubtful, spans)} after the step. Keep in `before` only what was known before "
+            "the step was taken."
         )
         return _insist(fault, say, done)
     return done
