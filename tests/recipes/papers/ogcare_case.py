@@ -12,6 +12,7 @@ from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.window import ContextWindow
 from tests.recipes.support import build
 
 __all__ = ["CONTEXT", "DISTRACTED", "GOOD", "REPORT", "altered", "build_one", "ending", "says"]
@@ -120,7 +121,8 @@ def altered(name: str, **changed: Any) -> dict[str, object]:
 
 
 def build_one(folder: Path, script: Any = None, document: Document = REPORT, **settings: Any) -> Artefact:
-    return build(folder, RECIPE, [document], OgcareSettings(**settings), script or says())
+    window = ContextWindow(tokens=32_000, source="known")  # the final review needs about 9,000
+    return build(folder, RECIPE, [document], OgcareSettings(**settings), script or says(), window=window)
 
 
 def ending(artefact: Artefact) -> tuple[str, str]:

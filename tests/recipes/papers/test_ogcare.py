@@ -30,6 +30,7 @@ from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Figure, Section
 from hoofbeat.store import Artefact, Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.window import ContextWindow
 from tests.recipes.case_answers import material
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, REPORT, altered, build_one, ending, says
 from tests.recipes.support import Script, a_corpus, build, user_text
@@ -379,7 +380,8 @@ def _rounds(folder: Path, answers: Callable[[frozenset[str]], dict[str, object]]
     steps: list[str] = []
     while len(steps) < 12:
         with Ledger(folder / "ledger.sqlite") as ledger:
-            model = Model(spec="batch", backend=BatchBackend(batch, "m"), ledger=ledger)
+            window = ContextWindow(tokens=32_000, source="known")
+            model = Model(spec="batch", backend=BatchBackend(batch, "m"), ledger=ledger, window=window)
             context = RecipeContext(corpus, OgcareSettings(), models={"model": model})
             try:
                 return build_benchmark(RECIPE, context, folder / "bench"), steps
