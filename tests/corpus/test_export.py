@@ -12,7 +12,7 @@ from hoofbeat.corpus import Corpus, import_corpus, read_file
 from hoofbeat.corpus.corpus import CorpusFormat, export_corpus
 from hoofbeat.corpus.readers.beir import read_beir
 from hoofbeat.corpus.readers.r2med import read_r2med
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import HostileInputError, UsageError
 from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from tests.recipes.support import a_corpus
@@ -93,3 +93,13 @@ def test_questions_are_not_dropped_in_silence(corpus: Corpus, tmp_path: Path) ->
 def test_an_unknown_format_is_refused(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no corpus format"):
         export_corpus(corpus, tmp_path / "out", "xlsx")
+
+
+@pytest.mark.parametrize("id", ["/{}/escaped", "../../escaped", "a/../../../escaped", "..\\escaped"])
+def test_an_id_that_is_a_path_writes_nothing_outside_the_export(tmp_path: Path, id: str) -> None:
+    document = Document(id=id.format(str(tmp_path).lstrip("/")), title="t", text="words")
+    hostile = a_corpus(tmp_path / "in", [document])
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(HostileInputError, match="outside its folder"):
+        export_corpus(hostile, tmp_path / "out", "markdown")
+    assert sorted(tmp_path.rglob("*")) == before

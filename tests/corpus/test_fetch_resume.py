@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ import pytest
 
 from hoofbeat.corpus.fetch.client import ArticleSelection, note_of
 from hoofbeat.corpus.fetch.fetch_folder import open_folder
-from hoofbeat.errors import OutputError
+from hoofbeat.errors import HoofbeatError, OutputError
 from tests.corpus.fetch_support import IDS, assert_complete, fetch, folder_contents, package_path, teaching_server
 from tests.corpus.pmc_server import PmcServer
 
@@ -78,6 +79,23 @@ def test_what_a_kill_left_half_written_is_swept_away(server: PmcServer, tmp_path
     fetch(server, tmp_path / "fresh")
     assert folder_contents(tmp_path / "out") == folder_contents(tmp_path / "fresh")
     assert not (state / "parts").exists()
+
+
+@pytest.mark.parametrize("field", ["id", "file"])
+def test_a_journal_from_others_deletes_and_moves_nothing_outside(server: PmcServer, tmp_path: Path, field: str) -> None:
+    fetch(server, tmp_path / "out")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "x").write_text("mine")
+    journal = tmp_path / "out" / ".fetch" / "journal.jsonl"
+    name = f'"{field}":"{IDS[0]}{"" if field == "id" else ".tar.gz"}"'
+    hostile = f'"{field}":"../../../kept{"" if field == "id" else "/x"}"'
+    text = journal.read_text()
+    assert name in text
+    journal.write_text(text.replace(name, hostile))
+    with suppress(HoofbeatError):
+        fetch(server, tmp_path / "out")
+    assert (kept / "x").read_text() == "mine"
 
 
 def test_a_part_without_a_note_begins_anew(server: PmcServer, tmp_path: Path) -> None:

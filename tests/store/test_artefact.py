@@ -324,3 +324,16 @@ def test_what_is_shown_names_kind_counts_and_figures(folder: ArtefactFolder) -> 
     assert "0.250 [0.100, 0.400]" in shown
     assert "3 x" in shown
     assert folder.kind == "things"
+
+
+@pytest.mark.parametrize("linked", ["answers.jsonl", "sub/note.txt", "sub", "manifest.json"])
+def test_a_folder_whose_files_are_links_to_outside_is_refused(tmp_path: Path, linked: str) -> None:
+    make(tmp_path / "run")
+    artefact = open_artefact(tmp_path / "run")
+    (tmp_path / "run" / linked).rename(tmp_path / "moved")
+    (tmp_path / "run" / linked).symlink_to(tmp_path / "moved")
+    with pytest.raises(ArtefactError, match="outside the folder"):
+        open_artefact(tmp_path / "run")
+    if linked == "sub":  # changed after it was opened, as under a server
+        with pytest.raises(InputError, match="outside its folder"):
+            artefact.file("sub/note.txt")

@@ -321,9 +321,10 @@ def test_only_listed_images_inside_the_folder_are_given(tmp_path: Path) -> None:
     document = Document(id="d", title="t", text="words", figures=tuple(Figure(id="f", files=(name,)) for name in names))
     files = {"images/ok.png": PIXEL, "images/link.png": PIXEL, "images/x.svg": b"<svg/>", "images/x.tif": b"II"}
     a_corpus(tmp_path / "c", [document], files=files)
+    visitor = Visitor(a_site(tmp_path / "c"))
+    assert visitor.get("/corpora/c/files/1/3/0").content == PIXEL
     (tmp_path / "c" / "images" / "link.png").unlink()
     (tmp_path / "c" / "images" / "link.png").symlink_to(tmp_path / "secret.png")
-    visitor = Visitor(a_site(tmp_path / "c"))
     given = [visitor.get(f"/corpora/c/files/1/{figure}/0") for figure in range(len(names))]
     assert [answer.status_code for answer in given] == [200, 404, 404, 404, 404, 404, 404, 200]
     assert given[0].headers["content-type"] == "image/png"

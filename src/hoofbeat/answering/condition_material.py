@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -33,7 +32,7 @@ from hoofbeat.records import Answer, Document, Failure, Passage, Question
 from hoofbeat.retrieval import IndexSet, Retriever, whole
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store import Artefact
-from hoofbeat.store.files import read_bytes
+from hoofbeat.store.files import leads_outside, read_bytes
 from hoofbeat.text import for_title_matching
 
 TOKENS = "a word, a number, a mark, or an ideograph is a token"
@@ -141,11 +140,8 @@ MAX_IMAGE = 20_000_000
 
 def check_images(artefact: Artefact, questions: Sequence[Question]) -> None:
     """Refuse a benchmark that names images outside its folder, or images it does not hold."""
-    root = artefact.path.resolve()
     for name in dict.fromkeys(name for question in questions for name in question.images):
-        parts = PurePosixPath(name).parts
-        odd = not parts or name.startswith("/") or ".." in parts or "\\" in name or not name.isprintable()
-        if odd or (artefact.has(name) and not (root / name).resolve().is_relative_to(root)):
+        if not name.isprintable() or leads_outside(artefact.path, name):
             raise HostileInputError(
                 f"the benchmark names an image outside its folder: {name[:200]!r}",
                 where=str(artefact.path),

@@ -86,7 +86,11 @@ def corpus_beside(artefact: Artefact) -> Corpus | None:
     """The corpus an artefact was made from, if it still lies beside it and holds the same documents."""
     for reference in artefact.manifest.inputs:
         beside = artefact.path.resolve().parent / reference.name
-        if reference.kind != "corpus" or not (beside / "manifest.json").is_file():
+        if (
+            reference.kind != "corpus"
+            or Path(reference.name).name != reference.name
+            or not (beside / "manifest.json").is_file()
+        ):
             continue
         corpus = Corpus.open(beside)
         if corpus.artefact.reference().sha256 == reference.sha256:

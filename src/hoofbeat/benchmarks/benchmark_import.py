@@ -32,6 +32,7 @@ from hoofbeat.records import AcceptedAnswer, Facets, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
+from hoofbeat.store.files import inside, leads_outside
 from hoofbeat.store.tables import bare_cell, read_parquet, seeded_number, write_jsonl
 from hoofbeat.text import caseless, squeeze
 
@@ -524,8 +525,7 @@ def import_benchmark(
 def check_image(root: Path, name: str) -> Path:
     """The file of an image below a folder. A name that leads outside, or to a link, is refused."""
     place = root / name
-    outside = PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\\" in name
-    if outside or place.is_symlink() or not place.resolve().is_relative_to(root.resolve()):
+    if leads_outside(root, name) or place.is_symlink():
         raise InputError("an image is not below the folder that is imported")
     if not place.is_file():
         raise InputError("an image is missing")
@@ -534,7 +534,7 @@ def check_image(root: Path, name: str) -> Path:
 
 def _copy_images(source: ImportSource, questions: Sequence[Question], target: Path) -> None:
     for name in sorted({name for question in questions for name in question.images}):
-        copy = target / name
+        copy = inside(target, name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         if name in source.embedded:
             copy.write_bytes(source.embedded[name])

@@ -5,7 +5,6 @@ A format gets a `ExportBundle`: the benchmark with all its editions, and its cor
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.files import copy_inside, write_bytes
 
 KIND = "export"
 
@@ -87,10 +86,7 @@ class ExportBundle:
     def copy_images(self, questions: Iterable[Question], folder: Path) -> None:
         """Copy the images that these questions name, under the same names."""
         for name in sorted({name for question in questions for name in question.images}):
-            source = self.bench.artefact.file(name)
-            place = folder / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, place)
+            copy_inside(self.bench.artefact.file(name), name, folder)
 
 
 class ExportFormat:

@@ -203,7 +203,7 @@ def _tell(
     fix: str | None,
     details: dict[str, object] | None = None,
 ) -> int:
-    what, where, fix = redact_message(what), where and redact_message(where), fix and redact_message(fix)
+    what, where, fix = redact_message(what), where and redact_message(str(where)), fix and redact_message(fix)
     if as_json:
         error = {"error": what, "where": where, "fix": fix, "exit": code, **(details or {})}
         sys.stdout.write(redact_message(msgspec.json.encode(error).decode()) + "\n")

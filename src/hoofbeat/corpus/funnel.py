@@ -7,12 +7,11 @@ stay and their images, `rejected.jsonl`, and `funnel.tsv` for a table and a plot
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
@@ -25,7 +24,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
-from hoofbeat.store.files import atomic_write
+from hoofbeat.store.files import atomic_write, copy_inside
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 FUNNEL = "funnel.tsv"
@@ -202,14 +201,11 @@ class _Images:
         return {"images": len(self._copied), "images_missing": self._missing}
 
     def _copy(self, name: str) -> bool:
-        parts = PurePosixPath(name).parts
-        if not parts or parts[0] != "images" or ".." in parts or not self._corpus.artefact.has(name):
+        if not name.startswith("images/") or not self._corpus.artefact.has(name):
             self._missing += 1
             return False
         if name not in self._copied:
-            place = self._target.joinpath(*parts)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self._corpus.path.joinpath(*parts), place)
+            copy_inside(self._corpus.artefact.file(name), name, self._target)
             self._copied.add(name)
         return True
 

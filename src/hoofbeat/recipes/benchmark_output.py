@@ -7,12 +7,11 @@ and the images that questions name.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import msgspec
 
@@ -29,7 +28,7 @@ from hoofbeat.recipes.steps import RecipeStep, StepEstimate
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
-from hoofbeat.store.files import output_errors
+from hoofbeat.store.files import copy_inside, output_errors
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 _BATCH = 32
@@ -187,16 +186,13 @@ def _write_tables(folder: Path, ran: RecipeRun, made: RecipeOutput, context: Rec
 def _copy_images(made: RecipeOutput, context: RecipeContext, folder: Path) -> None:
     every = [*made.questions, *(question for edition in made.editions for question in edition.questions)]
     for name in sorted({name for question in every for name in question.images}):
-        parts = PurePosixPath(name).parts
-        if not parts or parts[0] != "images" or ".." in parts or not context.corpus.artefact.has(name):
+        if not name.startswith("images/") or not context.corpus.artefact.has(name):
             raise InputError(
                 f"a question names the image {name}, which the corpus does not hold",
                 where=str(context.corpus.path),
                 fix="import the documents again with their images",
             )
-        place = folder.joinpath(*parts)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(context.corpus.path.joinpath(*parts), place)
+        copy_inside(context.corpus.artefact.file(name), name, folder)
 
 
 def _counts(ran: RecipeRun) -> Counts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from hoofbeat.findings.benchmark_size import (
 )
 from hoofbeat.recipes.answered_folders import read_answered
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.files import copy_inside
 from hoofbeat.store.tables import write_jsonl
 
 TAU = 0.9
@@ -112,6 +112,4 @@ def _written(
 
 def _copy(artefact: Artefact, names: set[str], folder: Path) -> None:
     for name in sorted(names):
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(artefact.file(name), place)
+        copy_inside(artefact.file(name), name, folder)

@@ -11,7 +11,6 @@ retrieval is measured against every report that supports it; people say so, or a
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -54,7 +53,7 @@ from hoofbeat.records import AcceptedAnswer, Document, Question, Span, Step
 from hoofbeat.review.label_export import Origin, export_labels, join_exports, origin_of
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.files import copy_inside, write_bytes
 from hoofbeat.store.tables import canonical_json, plain_cell, read_jsonl, read_tsv, write_jsonl, write_tsv
 from hoofbeat.text import caseless
 
@@ -703,9 +702,7 @@ def _carry_over(artefact: Artefact, applied: ReviewOutcome, folder: Path) -> Non
     for name in artefact.manifest.files:
         if name in own or (name.startswith("images/") and name not in named):
             continue
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(artefact.file(name), place)
+        copy_inside(artefact.file(name), name, folder)
 
 
 def _write_questions(artefact: Artefact, applied: ReviewOutcome, folder: Path) -> None:

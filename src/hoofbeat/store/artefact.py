@@ -28,7 +28,7 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError, did_you_mean
 from hoofbeat.registry import registry
-from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
+from hoofbeat.store.files import file_sha256, inside, leads_outside, output_errors, sync_folder, write_bytes
 from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet
 from hoofbeat.version import __version__
 
@@ -123,7 +123,7 @@ class Artefact:
                 where=str(self.path),
                 fix="check that it is the artefact you meant",
             )
-        return self.path / name
+        return inside(self.path, name)
 
     def has(self, name: str) -> bool:
         """Whether the manifest lists this file."""
@@ -247,14 +247,13 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
             where=str(path),
             fix="name another folder",
         )
-    outside = [name for name in manifest.files if name.startswith(("/", "\\")) or ".." in Path(name).parts]
-    if outside:
+    if outside := _outside(path, manifest):
         raise ArtefactError(
             f"the manifest names files outside the folder: {', '.join(outside[:3])}",
             where=str(file),
             fix="don't use this folder; make the artefact again",
         )
-    missing = [name for name in manifest.files if not (path / name).is_file()]
+    missing = [name for name in manifest.files if not (path / name).is_file()]  # after the names were looked at
     if missing:
         raise ArtefactError(
             f"the {manifest.kind} is damaged: {', '.join(missing[:5])} {'is' if len(missing) == 1 else 'are'} missing",
@@ -262,6 +261,13 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
             fix="restore the folder from a copy, or make it again",
         )
     return Artefact(path, manifest)
+
+
+def _outside(path: Path, manifest: Manifest) -> list[str]:
+    """The files that are not below the folder, as their names say or as links lead; few folders hold any link."""
+    folders = {str(parent) for name in manifest.files for parent in PurePosixPath(name).parents}
+    linked = any((path / name).is_symlink() for name in (MANIFEST, *manifest.files, *folders))
+    return [name for name in (MANIFEST, *manifest.files) if leads_outside(path if linked else None, name)]
 
 
 def folder_problems(path: Path) -> list[str]:

@@ -12,10 +12,11 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from hoofbeat.errors import HostileInputError, InputError, OutputError
@@ -99,6 +100,36 @@ def make_private(path: Path) -> None:
         elif path.is_file() and not path.stat().st_mode & 0o020:
             with suppress(PermissionError):  # another's file
                 path.chmod(path.stat().st_mode & 0o700)
+
+
+def inside(root: Path, name: str) -> Path:
+    """The place of a name below a folder. One that leads outside, by itself or over a link, is refused.
+
+    Names in artefacts, and the ids in them, are others' words. Whoever reads or writes a file by such a name asks here.
+    """
+    if leads_outside(root, name):
+        raise HostileInputError(
+            f"the name {name[:200]!r} leads outside its folder",
+            where=str(root),
+            fix="don't use what it is from, or correct the name there",
+        )
+    return root / name
+
+
+def leads_outside(root: Path | None, name: str) -> bool:
+    """Whether a name leads outside its folder; without a folder, whether it says so itself."""
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
+        return True
+    return root is not None and not (root / name).resolve().is_relative_to(root.resolve())
+
+
+def copy_inside(source: Path, name: str, folder: Path) -> None:
+    """Copy a file to the place of a name below a folder."""
+    place = inside(folder, name)
+    with output_errors(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, place)
 
 
 def sync_folder(path: Path) -> None:

@@ -30,6 +30,7 @@ from hoofbeat.records import Question
 from hoofbeat.reports.page import blocks_html
 from hoofbeat.review.review_records import Study
 from hoofbeat.store import Artefact
+from hoofbeat.store.files import leads_outside
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import clean
 from hoofbeat.web.site import Site, site_of
@@ -174,9 +175,8 @@ def image_file(request: Request, artefact: Artefact, name: str) -> Response:
     """The image of this name; one that a browser can't show is given to be saved, never to be opened."""
     if not artefact.has(name) or not name.lower().endswith(IMAGE_SUFFIXES):
         return not_found(request, "the folder does not list this image")
-    root = artefact.path.resolve()
-    path = (root / name).resolve()
-    if not path.is_relative_to(root) or not path.is_file():
+    path = artefact.path / name
+    if leads_outside(artefact.path, name) or not path.is_file():
         return not_found(request, "this image does not lie in its folder")
     kind = _TYPES.get(path.suffix.lower())
     headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
@@ -207,7 +207,7 @@ def picture(artefact: Artefact, files: Sequence[str], number: int) -> tuple[byte
     if not 1 <= number <= len(files) or not artefact.has(files[number - 1]):
         return None
     name = files[number - 1]
-    if not artefact.file(name).resolve().is_relative_to(artefact.path.resolve()):
+    if leads_outside(artefact.path, name):
         return None
     found = images_of(artefact, Question(id="", text="", images=(name,)))
     if isinstance(found, str):

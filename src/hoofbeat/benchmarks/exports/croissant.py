@@ -14,7 +14,7 @@ from hoofbeat.benchmarks.exports.datasheet import (
     made_in_words,
     write_datasheet_file,
 )
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.files import file_sha256, inside
 from hoofbeat.store.tables import write_jsonl
 
 _CONTEXT: dict[str, object] = {
@@ -49,7 +49,7 @@ class _Croissant(ExportFormat):
         """`croissant.json` (Croissant 1.1) with the questions of each edition as flat JSON lines, and a datasheet."""
         files = {}
         for name, questions in bundle.given.items():
-            files[name] = folder / f"{name}.jsonl"
+            files[name] = inside(folder, f"{name}.jsonl")
             write_jsonl(files[name], map(flat_row, questions))
             bundle.copy_images(questions, folder)
         write_croissant_file(bundle, folder, files, "application/jsonlines")

@@ -9,7 +9,7 @@ from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.benchmarks.exports.croissant import write_croissant_file
 from hoofbeat.benchmarks.exports.datasheet import FIELDS, dataset_name, flat_row, made_in_words, write_datasheet_file
 from hoofbeat.records import Question
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.files import inside, write_bytes
 from hoofbeat.store.tables import write_parquet
 
 
@@ -22,7 +22,7 @@ class _Huggingface(ExportFormat):
         """The Hugging Face layout: a Parquet file for each edition, a card, a datasheet, Croissant metadata."""
         files = {}
         for name, questions in bundle.given.items():
-            path = folder / name / "test-00000-of-00001.parquet"
+            path = inside(folder, f"{name}/test-00000-of-00001.parquet")
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_parquet(path, questions)
             bundle.copy_images(questions, folder)

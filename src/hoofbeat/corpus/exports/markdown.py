@@ -1,4 +1,4 @@
-"""A corpus as Markdown files with front matter, named by their ids, which are path-safe."""
+"""A corpus as Markdown files with front matter, named by their ids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hoofbeat.corpus.corpus import CorpusFormat
 from hoofbeat.records import Document, Question
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.files import inside, write_bytes
 
 
 class _MarkdownFiles(CorpusFormat):
@@ -17,7 +17,7 @@ class _MarkdownFiles(CorpusFormat):
     def write(self, folder: Path, documents: Iterator[Document], questions: Sequence[Question]) -> int:  # noqa: ARG002
         count = 0
         for document in documents:
-            write_bytes(folder / "documents" / f"{document.id}.md", _as_markdown(document).encode())
+            write_bytes(inside(folder / "documents", f"{document.id}.md"), _as_markdown(document).encode())
             count += 1
         return count
 

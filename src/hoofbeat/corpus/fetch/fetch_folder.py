@@ -40,7 +40,7 @@ from hoofbeat.corpus.fetch.client import Client, FetchError, NotAvailableError, 
 from hoofbeat.errors import InputError, OutputError, UsageError
 from hoofbeat.progress import Progress, Task
 from hoofbeat.store import Counts
-from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
+from hoofbeat.store.files import file_sha256, inside, output_errors, sync_folder, write_bytes
 from hoofbeat.store.tables import canonical_json, write_jsonl
 
 try:
@@ -156,7 +156,7 @@ class FetchFolder:
 
     def part(self, article: str, name: str) -> Path:
         """Where a file is gathered."""
-        return self.state / "parts" / article / f"{name}.part"
+        return inside(self.state / "parts", f"{article}/{name}.part")
 
     def keep(self, outcome: FetchOutcome) -> None:
         """Journal an outcome durably, then put its files in place. A failure is only remembered for the list."""
@@ -172,7 +172,7 @@ class FetchFolder:
         """Whether the files of a journalled article are there and unharmed; those still in parts are put in place."""
         self._place(outcome)
         for file in outcome.files:
-            path = self.path / ARTICLES / file.file
+            path = inside(self.path / ARTICLES, file.file)
             if not path.is_file() or path.stat().st_size != file.size or file_sha256(path) != file.sha256:
                 self.forget(outcome.id)
                 return False
@@ -182,7 +182,7 @@ class FetchFolder:
         """Fetch an article again."""
         outcome = self._outcomes.pop(id, None)
         for file in outcome.files if outcome else ():
-            (self.path / ARTICLES / file.file).unlink(missing_ok=True)
+            inside(self.path / ARTICLES, file.file).unlink(missing_ok=True)
 
     def ask_again(self) -> None:
         """Forget what was gone or left out: another selection, or a later day, may bring it."""
@@ -196,13 +196,14 @@ class FetchFolder:
     def _place(self, outcome: FetchOutcome) -> None:
         """Put an article's files in place; whatever else was gathered of it (another version's) is thrown away."""
         for file in outcome.files:
-            part, target = self.part(outcome.id, file.file.rpartition("/")[2]), self.path / ARTICLES / file.file
+            target = inside(self.path / ARTICLES, file.file)
+            part = self.part(outcome.id, target.name)
             with output_errors(target):
                 if part.is_file() and not target.exists() and part.stat().st_size == file.size:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     part.replace(target)
                     sync_folder(target.parent)
-        shutil.rmtree(self.state / "parts" / outcome.id, ignore_errors=True)
+        shutil.rmtree(inside(self.state / "parts", outcome.id), ignore_errors=True)
 
     def finish(self) -> Counts:
         """Write the lists and the journal in the plan's order and count."""

@@ -387,7 +387,7 @@ def find_figures(name: str, *, min_pixels: int) -> RecipeStep:
         held = sorted(
             {file for figure in document.figures for file in figure.files if context.corpus.artefact.has(file)}
         )
-        content = {file: context.corpus.path.joinpath(file).read_bytes() for file in held}
+        content = {file: context.corpus.artefact.file(file).read_bytes() for file in held}
         files, why = usable_figures(document, content, min_pixels=min_pixels)
         placed = place_figures(document, spans_with_call_outs(item), files)
         if not placed:

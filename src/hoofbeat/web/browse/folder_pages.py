@@ -23,6 +23,7 @@ from hoofbeat.reports.report_build import assemble, origin_blocks
 from hoofbeat.reports.section import report_kinds
 from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest
+from hoofbeat.store.files import leads_outside
 from hoofbeat.store.folder_library import Folder, FolderLibrary
 from hoofbeat.text import some_of
 from hoofbeat.web.browse.links import (
@@ -159,9 +160,9 @@ def _source(site: Site, ref: InputRef) -> Link:
 
 def _files(artefact: Artefact) -> list[tuple[str, str]]:
     """The files of a folder with their sizes."""
-    listed, here = [], artefact.path.resolve()
-    inside = [name for name in sorted(artefact.manifest.files) if (artefact.path / name).resolve().is_relative_to(here)]
-    for name in inside[:_MAX_COUNT]:
+    listed = []
+    below = [name for name in sorted(artefact.manifest.files) if not leads_outside(artefact.path, name)]
+    for name in below[:_MAX_COUNT]:
         try:
             listed.append((name, _size(artefact.file(name).stat().st_size)))
         except OSError:
