@@ -214,7 +214,7 @@ def _read_pages(address: str, folder: Path) -> None:
                 waiting.append(html.unescape(link))
 
 
-def _encoder(folder: Path) -> None:
+def write_encoder(folder: Path) -> None:
     """A static encoder (model2vec): every pair of letters has its vector, so that like words are near each other."""
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
     pieces = [*letters, *(one + other for one in letters for other in letters)]
@@ -447,7 +447,7 @@ def prepare(folder: Path) -> None:
     shutil.copytree(teaching, given, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     (given / "handbooks" / "pdf").rename(given / "pdf")
     (given / "cases" / "gold.jsonl").rename(given / "gold.jsonl")
-    _encoder(folder / ENCODER)
+    write_encoder(folder / ENCODER)
     (folder / "outputs").mkdir()
 
 

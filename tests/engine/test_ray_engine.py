@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -33,6 +34,8 @@ from tests.helpers import needs_weights
 
 ray = pytest.importorskip("ray")
 STORE = 100 * 1024 * 1024
+with socket.create_server(("127.0.0.1", 0)) as _free:
+    CLIENT_PORT = _free.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,8 @@ def cluster() -> Iterator[Any]:
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     node = {"num_cpus": 1, "object_store_memory": STORE}
-    made: Any = cluster_utils.Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    head = {**node, "include_dashboard": False, "ray_client_server_port": CLIENT_PORT}
+    made: Any = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
     made.add_node(**node)
     made.wait_for_nodes()
     ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
@@ -136,6 +140,31 @@ def test_machines_without_the_package_or_with_another_version_are_named(monkeypa
     with pytest.raises(ClusterError, match="a machine of the cluster has no Hoofbeat") as caught:
         list(RayEngine().map(square, [1]))
     assert "hoofbeat[ray]==99.0" in str(caught.value.fix)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_command_outside_the_cluster_comes_in_by_ray_client(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(20):
+        (tmp_path / "in" / f"{number}.md").write_text(f"# Case {number}\n\nText {number}.\n")
+    words = [sys.executable, "-c", "from hoofbeat.cli import main; main()", "corpus", "import", "in", "-o", "c", "--on"]
+    made = []
+    for where in ("local", f"ray://127.0.0.1:{CLIENT_PORT}"):
+        subprocess.run([*words, where], cwd=tmp_path, check=True, capture_output=True)
+        made.append(folder_bytes(tmp_path / "c"))
+    assert made[0] == made[1]
+
+
+def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**_: object) -> None:
+        raise ConnectionError("Failed to connect") from ray.exceptions.AuthenticationError("token is missing")
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(ClusterError, match="the Ray cluster asks for a token") as caught:
+        list(RayEngine().map(square, [1]))
+    assert "RAY_AUTH_MODE=token" in str(caught.value.fix)
 
 
 @pytest.mark.usefixtures("cluster")

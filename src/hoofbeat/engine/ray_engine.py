@@ -35,6 +35,10 @@ _PROBE = 60.0
 _AHEAD = 3
 _GUARDED_TOGETHER = 8
 _RETRIES = 5
+_REFUSED = ("AuthToken", "RAY_AUTH_MODE", "UNAUTHENTICATED")
+_LET_IN = (
+    "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to the file with the token that the cluster was started with"
+)
 _SETTINGS = ("HOOFBEAT_PLUGINS", "HOOFBEAT_WEIGHTS", "HOOFBEAT_CACHE")
 
 
@@ -169,12 +173,16 @@ def _join(ray: ModuleType, address: str) -> None:
     """Join a cluster, or start one; bounded in time where an address is given."""
     wanted = address or os.environ.get(_ADDRESS, "")
     _reach(wanted)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that is started here reports to nobody
     try:
         ray.init(address=wanted or None, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
     except Exception as err:  # Ray raises many kinds here; none of them is of use to whoever runs the command
+        where = wanted or "this machine"
+        if any(sign in f"{err} {err.__cause__}" for sign in _REFUSED):
+            raise ClusterError("the Ray cluster asks for a token", where=where, fix=_LET_IN) from err
         raise ClusterError(
             f"the Ray cluster can't be joined: {_first_line(err)}",
-            where=wanted or "this machine",
+            where=where,
             fix=f"use the same versions of Python and of Ray ({ray.__version__} here) on all machines",
         ) from err
 
