@@ -71,6 +71,8 @@ bench: $(STAMP)-bench weights
 	-$(BIN)/python -m bench.audit --scale 0.02
 	-$(BIN)/python -m bench.web
 	-$(BIN)/python -m bench.browse
+	-$(BIN)/python -m bench.scale
+	-$(BIN)/python -m bench.plan
 	-$(BIN)/python -m bench.starts
 
 clean:

@@ -152,23 +152,29 @@ def economy_range(plan: AuditPlan, judges: int) -> str:
     """How many calls the pairs of an audit take in economy, from one position per question to no two that agree."""
     assert plan.economy is not None
     counts = [count for count in plan.sources_asked.values() if count > 1]
-    pairs = sum(count * (count - 1) // 2 for count in counts) * judges
-    sorting, sample = sum(map(sorting_calls, counts)), plan.economy.sample(pairs // judges)
-    if not sorting:
+    pairs = sum(count * (count - 1) // 2 for count in counts)
+    if not any(map(sorting_calls, counts)):
         return "economy: no question has four sources or more, so nothing can be saved; all pairs will be judged"
-
-    def with_positions(most: int) -> int:
-        needed = 0
-        for count in counts:
-            held = min(most, count) if sorting_calls(count) else count
-            needed += held * (held - 1) // 2 + min(held, count // 3) * (held < count)
-        return min(needed + sample, pairs // judges) * judges + sorting
-
+    sample = plan.economy.sample(pairs)
+    three, six, ten = (sum(economy_calls(counts, most, sample, judges)) for most in (3, 6, 10))
     return (
-        f"economy: {pairs:,} calls would compare all pairs if every source answers; with economy {with_positions(3):,} "
-        f"if each question has 3 positions, {with_positions(6):,} with 6, {with_positions(10):,} with 10 (sorting and "
+        f"economy: {pairs * judges:,} calls would compare all pairs if every source answers; with economy {three:,} "
+        f"if each question has 3 positions, {six:,} with 6, {ten:,} with 10 (sorting and "
         "check included). The estimate below counts the maximum: no two answers agree"
     )
+
+
+def economy_calls(counts: Sequence[int], positions: int, sample: int, judges: int = 1) -> tuple[int, int]:
+    """The calls that sort answers and those that compare pairs, where each question has that many positions.
+
+    `counts` are the sources that answer each question, `sample` the pairs that are judged to check the others.
+    """
+    pairs = sum(count * (count - 1) // 2 for count in counts)
+    needed = 0
+    for count in counts:
+        held = min(positions, count) if sorting_calls(count) else count
+        needed += held * (held - 1) // 2 + min(held, count // 3) * (held < count)
+    return sum(map(sorting_calls, counts)), min(needed + sample, pairs) * judges
 
 
 def _each_answer(plan: AuditPlan, model: Model, reader: LedgerModel) -> Iterator[tuple[Answer, Question | None]]:
@@ -195,13 +201,4 @@ def _is_missing(failure: Failure | None) -> bool:
 
 def _times(models: Sequence[Model], request: ChatRequest, count: int) -> Estimate:
     """What that many different calls of this size to each of the models would cost."""
-    total = Estimate()
-    for model in models if count else ():
-        one = model.estimate([request])
-        total = total + Estimate(
-            calls=count * one.calls,
-            tokens_in=count * one.tokens_in,
-            max_tokens_out=count * one.max_tokens_out,
-            max_money=None if one.max_money is None else count * one.max_money,
-        )
-    return total
+    return sum((model.estimate([request]) * count for model in models if count), Estimate())

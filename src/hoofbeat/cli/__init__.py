@@ -35,6 +35,7 @@ _VERBS = {
     "judge": "judge a run's answers against the gold answers",
     "check": "look for leaks, second right answers, giveaways and bias in any benchmark",
     "leakage": "look for signs that models have seen a benchmark",
+    "plan": "what a study would take: calls, money, hours, memory and disk, here and on clusters",
     "run": "run a paper's protocol on a benchmark, and report its tables",
     "audit": "ask every source the same questions and compare the answers",
     "report": "put artefacts into one self-contained report",

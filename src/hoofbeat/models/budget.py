@@ -50,6 +50,15 @@ class Estimate(Struct, frozen=True, kw_only=True):
             max_money=None if None in moneys else sum(money for money in moneys if money is not None),
         )
 
+    def __mul__(self, count: int) -> Estimate:
+        """That many different calls of this size."""
+        return Estimate(
+            calls=count * self.calls,
+            tokens_in=count * self.tokens_in,
+            max_tokens_out=count * self.max_tokens_out,
+            max_money=None if self.max_money is None else count * self.max_money,
+        )
+
 
 def about_tokens(request: ChatRequest) -> int:
     """How many tokens a request's messages are, rather more than less, for estimates, the budget and pacing."""

@@ -170,7 +170,9 @@ _FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "repl
 _FORMAT = "?format="
 _OPENAI = "https://api.openai.com/v1"
 _MAX_IN_FLIGHT = 128
-_FLEET_IN_FLIGHT = 512  # of all servers together: a process may have 1,024 files and connections open on most systems
+FLEET_IN_FLIGHT = 512
+"""Calls to all servers of a fleet together: a process may have 1,024 files and connections open on most systems."""
+
 _FLEET_CONNECT = 10.0  # seconds: there are other servers to call meanwhile
 _START = 8
 
@@ -406,7 +408,7 @@ def _fleet(settings: ModelSettings, tell: Callable[[str], None] | None) -> Backe
         endpoints=settings.endpoints,
         file=Path(settings.endpoints_file) if settings.endpoints_file else None,
         make=make,
-        max_in_flight=settings.max_in_flight or _FLEET_IN_FLIGHT,
+        max_in_flight=settings.max_in_flight or FLEET_IN_FLIGHT,
         tell=tell,
     )
 

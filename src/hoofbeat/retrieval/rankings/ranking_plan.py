@@ -65,31 +65,44 @@ class RankingPlan(Struct, frozen=True, kw_only=True):
         """
         questions = list(self.collection.questions)
         asked = int(sum(tokens_at_most(question.full_text) for question in questions))
-        total = Estimate()
-        for system in self.systems:
-            bound = cost_bound(parse(system.line))
-            encoded = self._encoded(system.line)
-            stages_asking = [stage for stage in every_stage(parse(system.line)) if stage.models()]
-            models = [load(name) for name in dict.fromkeys(name for each in stages_asking for name in each.models())]
-            allowance = max((model.reasoning for model in models), default=0)
-            tokens_in = bound.calls * asked + bound.tokens_in * len(questions) + encoded * _PASSAGE_TOKENS
-            tokens_out = (bound.tokens_out + bound.calls * allowance) * len(questions)
-            prices = [model.price.of(tokens_in, tokens_out) if model.price else None for model in models]
-            known = [price for price in prices if price is not None]
-            total += Estimate(
-                calls=bound.calls * len(questions) + -(-encoded // _EMBEDDED_AT_ONCE),
-                tokens_in=tokens_in,
-                max_tokens_out=tokens_out,
-                max_money=None if encoded or len(known) < len(models) or not models else max(known),
-            )
-        return total
+        lines = (system.line for system in self.systems)
+        found = (estimate_line(line, len(questions), asked, self._encoded(line), load) for line in lines)
+        return sum(found, start=Estimate())
 
     def _encoded(self, line: str) -> int:
         """About how many texts an embeddings endpoint would encode for a line; none where it names no endpoint."""
-        if not any(":" in spec for stage in every_stage(parse(line)) for spec in stage.encoders()):
+        if not encodes_by_endpoint(line):
             return 0
-        passages = sum(1 + len(document.text) // _PASSAGE_CHARACTERS for document in self.collection.documents)
+        passages = sum(passages_of(len(document.text)) for document in self.collection.documents)
         return len(list(self.collection.questions)) + passages
+
+
+def encodes_by_endpoint(line: str) -> bool:
+    """Whether a line names an encoder that is an endpoint."""
+    return any(":" in spec for stage in every_stage(parse(line)) for spec in stage.encoders())
+
+
+def passages_of(characters: int) -> int:
+    """About how many passages a text of that length is cut into."""
+    return 1 + characters // _PASSAGE_CHARACTERS
+
+
+def estimate_line(line: str, questions: int, asked: int, encoded: int, load: Callable[[str], Model]) -> Estimate:
+    """The maximum that a line spends on that many questions of `asked` tokens together, and on texts to encode."""
+    bound = cost_bound(parse(line))
+    stages_asking = [stage for stage in every_stage(parse(line)) if stage.models()]
+    models = [load(name) for name in dict.fromkeys(name for each in stages_asking for name in each.models())]
+    allowance = max((model.reasoning for model in models), default=0)
+    tokens_in = bound.calls * asked + bound.tokens_in * questions + encoded * _PASSAGE_TOKENS
+    tokens_out = (bound.tokens_out + bound.calls * allowance) * questions
+    prices = [model.price.of(tokens_in, tokens_out) if model.price else None for model in models]
+    known = [price for price in prices if price is not None]
+    return Estimate(
+        calls=bound.calls * questions + -(-encoded // _EMBEDDED_AT_ONCE),
+        tokens_in=tokens_in,
+        max_tokens_out=tokens_out,
+        max_money=None if encoded or len(known) < len(models) or not models else max(known),
+    )
 
 
 class RankedLine(NamedTuple):
