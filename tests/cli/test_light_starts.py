@@ -38,7 +38,7 @@ _BOUNDS = {
     "weights": 16,
     "verify": 15,
     "answer": 21,
-    "plan": 14,
+    "plan": 11,
     "serve": 29,
     "ledger": 36,
     "export": 33,
