@@ -15,7 +15,10 @@ from tests.cli.support import hoofbeat
 from tests.recipes.papers.clinbench_model import by_gold
 from tests.recipes.support import build
 
-__all__ = ["answer_batch", "record", "teaching_cases"]
+__all__ = ["EIGHT", "answer_batch", "record", "teaching_cases"]
+
+EIGHT = tuple(f"hbt-case-{number:02d}" for number in (1, 2, 3, 4, 6, 9, 12, 23))
+"""Cases enough for tests of the command: six become questions, five with figures; steps reject two for two reasons."""
 
 
 def teaching_cases(folder: Path, *names: str) -> Corpus:

@@ -25,7 +25,7 @@ from hoofbeat.review.review_records import Person, ReviewItem
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
 from tests.audit.packet_audits import LABELS, RATED, an_audit, in_turn
-from tests.cli.recorded import record, teaching_cases
+from tests.cli.recorded import EIGHT, record, teaching_cases
 from tests.cli.support import hoofbeat, json_of, start
 from tests.review.labelled import label
 
@@ -108,7 +108,7 @@ def test_pairs_of_an_audit_there_and_back(tmp_path: Path) -> None:
 def test_a_recipe_reads_what_was_exported(tmp_path: Path) -> None:
     """The two-level check of clinbench: findings keep an item out, a revision lets it in, and the tally follows."""
     given = {"select": "", "stem_words": "60"}
-    record(tmp_path, teaching_cases(tmp_path), (find_recipe("clinbench"), given))
+    record(tmp_path, teaching_cases(tmp_path, *EIGHT), (find_recipe("clinbench"), given))
     (tmp_path / "hoofbeat.toml").write_text('[models.mine]\nspec = "replay:calls.jsonl"\n', encoding="utf-8")
     build = (
         "build",

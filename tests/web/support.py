@@ -43,6 +43,7 @@ NAME = "review.example.org"
 """A name of this machine, for the browser."""
 _ARGUMENTS = [
     "--no-sandbox",
+    "--in-process-gpu",  # nothing is drawn on a screen: a process for it costs a sixth of every page
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
