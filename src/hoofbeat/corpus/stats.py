@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -113,14 +113,24 @@ def load_tokenizer(spec: str = "minilm") -> Tokenizer | None:
     if spec == NO_TOKENIZER:
         return None
     if spec == "minilm":
-        return Tokenizer(spec, weight_files.find_weight(spec)["tokenizer.json"])
+        return _tokenizer_at(spec, weight_files.find_weight(spec)["tokenizer.json"])
     path = Path(spec)
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():
         raise InputError(
             f"there is no tokenizer {spec!r}", where=spec, fix="use minilm, none, or the path of a tokenizer.json"
         )
-    return Tokenizer(path.parent.name or path.stem, path)
+    return _tokenizer_at(path.parent.name or path.stem, path)
+
+
+def _tokenizer_at(name: str, path: Path) -> Tokenizer:
+    found = path.stat()
+    return _read_tokenizer(name, path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read_tokenizer(name: str, path: Path, size: int, changed: int) -> Tokenizer:  # noqa: ARG001 - read again if changed
+    return Tokenizer(name, path)
 
 
 class _Lengths:

@@ -506,7 +506,16 @@ def load_vocabulary(name: str, *, path: Path | None = None) -> Vocabulary:
             f"there is no vocabulary {name!r}",
             fix=f"use one of: {', '.join(vocabulary_names())}, or a .tsv file with the columns code, name, synonyms",
         )
-    return _loaded(name, source, file_sha256(source))
+    try:
+        found = source.stat()
+    except OSError:
+        return _loaded(name, source, file_sha256(source))  # says what is wrong with the file
+    return _loaded(name, source, _digest(source, found.st_size, found.st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _digest(source: Path, size: int, changed: int) -> str:  # noqa: ARG001 - a file that was changed is read again
+    return file_sha256(source)
 
 
 @lru_cache(maxsize=8)
