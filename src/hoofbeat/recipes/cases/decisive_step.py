@@ -213,8 +213,8 @@ def lies(
 
     A sentence that tells the step is decisive. Of the others a model says when they were; a rule doubts `before` where
     the `case` tells the sentence after the step `begins`, unless it is a legend or says itself that it was before.
-    Sentences that only share words with the step, or lie shortly before it, are not doubted: of seven such doubts about
-    real reports a careful model found five wrong.
+    Of 34 sentences told after the step in real reports, a careful model gave way on 22. Sentences that only share words
+    with the step, or lie shortly before it, are not doubted: of four such, it gave way on one.
     """
     if any(span.start < end and start < span.end for start, end in step_at):
         return "decisive", False
