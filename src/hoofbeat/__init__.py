@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from hoofbeat.models import Estimate
     from hoofbeat.progress import SILENT
     from hoofbeat.records import Answer, Comparison, Document, Failure, Hit, Judgment, Passage, Question, Span
+    from hoofbeat.retrieval.index.kept_parts import keeping_indexes
     from hoofbeat.store.artefact import ArtefactFolder
 
 # The threads behind numpy's matrix products wait for more work by spinning, for some 20 ms; on the cores that a dense
@@ -87,6 +88,7 @@ _HOMES = {
     "hoofbeat.errors": ("HoofbeatError", "BudgetSpent", "BatchPending"),
     "hoofbeat.progress": ("SILENT",),
     "hoofbeat.engine": ("running_on",),
+    "hoofbeat.retrieval.index.kept_parts": ("keeping_indexes",),
 }  # fmt: skip
 _PLACES = {name: (module, name) for module, names in _HOMES.items() for name in names}
 _PLACES["open"] = ("hoofbeat.folders", "open_folder")
@@ -97,8 +99,8 @@ __all__ = [
     "LeakageFolder", "Passage", "Question", "RankingsFolder", "ReportFolder", "Run", "Span", "__version__", "aio",
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
-    "import_benchmark", "import_corpus", "import_predictions", "judge", "load_plugin", "open", "report", "retrieve",
-    "run_paper", "running_on", "verify",
+    "import_benchmark", "import_corpus", "import_predictions", "judge", "keeping_indexes", "load_plugin", "open",
+    "report", "retrieve", "run_paper", "running_on", "verify",
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from hoofbeat.teaching import cases_folder
 from tests.cli.support import hoofbeat, json_of
+from tests.corpus.test_corpus_import import folder_bytes
 from tests.helpers import shared_data
 from tests.models.fault_server import FaultServer
 
@@ -107,6 +108,23 @@ def test_one_line_over_several_sets_has_an_average_over_them(beir: Path, tmp_pat
     assert "second" in (tmp_path / "sets" / "report.md").read_text(encoding="utf-8")
     done = hoofbeat("compare", *made[:3], "-o", "sets", folder=tmp_path, code=2)
     assert "not every line was run over every set" in done.stderr
+
+
+def test_shards_and_where_they_lie_change_no_byte_of_the_rankings(beir: Path, tmp_path: Path) -> None:
+    words = ("retrieve", "invented", "--with", "bm25", "-o", "rankings")
+    made = []
+    for more in ((), ("--shards", "3", "--index=shared"), ()):
+        hoofbeat(*words, *more, folder=tmp_path)
+        made.append(folder_bytes(tmp_path / "rankings"))
+        (tmp_path / "hoofbeat.toml").write_text('index = "by-file"\nshards = 2\n')
+    assert made[0] == made[1] == made[2]
+    assert len(list((tmp_path / "shared").rglob("lexical-*-of-3/manifest.json"))) == 4
+    assert len(list((tmp_path / "by-file").rglob("lexical-*-of-2/manifest.json"))) == 3
+    (tmp_path / "hoofbeat.toml").write_text("index = 3\n")
+    assert "index must be a text" in hoofbeat(*words, folder=tmp_path, code=2).stderr
+    refused = hoofbeat(*words, "--index", "s3://key:hush@bucket/x", folder=tmp_path, code=2)
+    assert "has a key or settings in it" in refused.stderr
+    assert "hush" not in refused.stderr
 
 
 def test_braces_make_an_ablation_table(beir: Path, tmp_path: Path) -> None:

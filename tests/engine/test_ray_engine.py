@@ -31,6 +31,7 @@ from tests.docs.test_docs import _BLOCK as BLOCK
 from tests.docs.test_docs import ROOT, commands, run_in
 from tests.engine.works import KillsOnce, refuse, slow_square, square
 from tests.helpers import needs_weights
+from tests.retrieval.index.test_shards import WORDS, a_document, found, indexed
 
 ray = pytest.importorskip("ray")
 STORE = 100 * 1024 * 1024
@@ -113,6 +114,28 @@ def test_indexes_and_vectors_give_the_same_bytes(source: Path, tmp_path: Path, m
     assert list((tmp_path / "cache" / "ray").rglob("vectors.npy"))
     steps = parse_filters("unique(embedding, 0.95)")
     on_both(lambda folder: filter_corpus(corpus, steps, folder), tmp_path / "filter")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_shards_that_workers_build_and_search_give_the_same_rankings(tmp_path: Path) -> None:
+    documents = [a_document(number, [*WORDS[number % 5 :], f"sign{number}"]) for number in range(20)]
+    queries = ["fever of zebra sign4", "kidney transplant rejection", "unknown words"]
+    for line in ("bm25[query=weighted] + dense", "hero"):
+        one = found(indexed(tmp_path / "one", documents, 1), line, queries)
+        with running_on("ray") as engine:
+            assert isinstance(engine, RayEngine)
+            assert found(indexed(tmp_path / "shards", documents, 5), line, queries) == one
+            assert sorted(engine._keepers) == [0, 1], "one for each core, and each has kept its shards"
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_worker_that_keeps_shards_and_is_killed_costs_nothing(tmp_path: Path) -> None:
+    engine = RayEngine()
+    work = KillsOnce(tmp_path / "mark", 5)
+    assert list(engine.map(work, range(12), home=lambda number: number % 3)) == [number**2 for number in range(12)]
+    assert (tmp_path / "mark").exists()
+    assert list(engine.map(square, range(4))) == [0, 1, 4, 9], "keepers leave the cores to other work"
+    engine.close()
 
 
 @pytest.mark.usefixtures("cluster")

@@ -9,7 +9,15 @@ from pathlib import Path
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import Calling, calling_options, check_file, command_words, edition_option, output_option
+from hoofbeat.cli.session import (
+    Calling,
+    calling_options,
+    check_file,
+    command_words,
+    edition_option,
+    index_options,
+    output_option,
+)
 from hoofbeat.errors import UsageError
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.registry import registry
@@ -80,6 +88,7 @@ def _limits(option: StageOption) -> str:
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of intervals and tests.")
 @output_option("rankings")
 @calling_options
+@index_options
 def command(
     target: Path,
     lines: tuple[str, ...],

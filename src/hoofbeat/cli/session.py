@@ -12,7 +12,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hoofbeat.models.model_loading import Session
 
 F = TypeVar("F", bound=Callable[..., object])
+T = TypeVar("T", str, int)
 plot_option = click.option("--plot", type=click.Path(path_type=Path), help="Draw it to this SVG file, too.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 edition_option = click.option(
@@ -43,23 +44,27 @@ ledger_option = click.option(
 
 def _choose_engine(context: click.Context, parameter: click.Parameter, value: str | None) -> None:  # noqa: ARG001
     """Run the command where `--on` says, or else `on` in the configuration, until it ends."""
-    where = value or _configured_engine(context.params.get("config_path"))
+    where = value or _configured(context.params.get("config_path"), "on", "")
     if where and where != "local":
         from hoofbeat.engine import running_on
 
         context.with_resource(running_on(where))
 
 
-def _configured_engine(named: Path | None) -> str:
+def _configured(named: Path | None, key: str, default: T) -> T:
     """What the configuration says; a file that can't be read is left to whoever needs more of it."""
     file = named or Path(os.environ.get("HOOFBEAT_CONFIG") or "hoofbeat.toml")
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8")).get("on", "")
+        found = tomllib.loads(file.read_text(encoding="utf-8")).get(key, default)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return ""
-    if not isinstance(found, str):
-        raise UsageError("on must be a text", where=str(file), fix='write on = "ray"')
+        return default
+    if type(found) is not type(default):
+        what = "a text" if isinstance(default, str) else "a number"
+        raise UsageError(f"{key} must be {what}", where=str(file), fix=f"write {key} = {_EXAMPLES[key]}")
     return found
+
+
+_EXAMPLES = {"on": '"ray"', "index": '"s3://bucket/indexes"', "shards": "8"}
 
 
 on_option = click.option(
@@ -69,6 +74,39 @@ on_option = click.option(
     callback=_choose_engine,
     help="Where the work runs: local, ray, or ray://HEAD:10001 [default: on in hoofbeat.toml, else local].",
 )
+
+_KEEPING = (
+    click.option(
+        "--index",
+        "index_place",
+        metavar="PLACE",
+        help="Where indexes are kept: a folder or s3://BUCKET/FOLDER [default: index in hoofbeat.toml, or the cache].",
+    ),
+    click.option(
+        "--shards",
+        type=click.IntRange(1, 10_000),
+        help="Cut indexes into this many shards; the rankings are the same [default: shards in hoofbeat.toml, else 1].",
+    ),
+)
+
+
+def index_options(function: Callable[..., None]) -> Callable[..., None]:
+    """`--index` and `--shards`, for a verb that has the options of `Calling` as well."""
+    for option in reversed(_KEEPING):
+        function = option(function)
+    return function
+
+
+def _index_home(place: str | None, shards: int | None, config: Path | None) -> AbstractContextManager[object]:
+    """Keep indexes where the options say, or else the configuration."""
+    place = place or _configured(config, "index", "")
+    shards = shards or _configured(config, "shards", 1)
+    if not place and shards == 1:
+        return nullcontext()
+    from hoofbeat.retrieval.index.kept_parts import keeping_indexes
+
+    return keeping_indexes(place, shards=shards)
+
 
 reasoning_option = click.option(
     "--reasoning",
@@ -179,7 +217,9 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
     def wrapped(**options: Any) -> None:
         given = {name: options.pop(name) for name in Calling.__struct_fields__ if name in options}
         given.setdefault("model_spec", given.get("model_specs", ("",))[0])
-        function(calling=Calling(**given), **options)
+        calling = Calling(**given)
+        with _index_home(options.pop("index_place", None), options.pop("shards", None), calling.config_path):
+            function(calling=calling, **options)
 
     for option in (
         model_option,
@@ -213,11 +253,17 @@ def check_file(path: Path | None, suffix: str) -> None:
         )
 
 
+_UNRECORDED = {"--on", "--index", "--shards"}
+
+
 def command_words() -> list[str]:
-    """The command as it was typed, for manifests; how its result is printed and where it ran are no part of it."""
+    """The command as it was typed, for manifests; how its result is printed and where it ran are no part of it.
+
+    Neither is where indexes lie, and in how many shards.
+    """
     words: list[str] = []
     for before, word in zip(["", *sys.argv[1:]], sys.argv[1:], strict=False):
-        if word not in {"--json", "--on"} and before != "--on" and not word.startswith("--on="):
+        if word != "--json" and not {before, word.partition("=")[0]} & _UNRECORDED:
             words.append(word)
     return ["hoofbeat", *words]
 

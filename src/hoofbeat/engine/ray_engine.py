@@ -39,7 +39,7 @@ _REFUSED = ("AuthToken", "RAY_AUTH_MODE", "UNAUTHENTICATED")
 _LET_IN = (
     "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to the file with the token that the cluster was started with"
 )
-_SETTINGS = ("HOOFBEAT_PLUGINS", "HOOFBEAT_WEIGHTS", "HOOFBEAT_CACHE")
+_SETTINGS = ("HOOFBEAT_PLUGINS", "HOOFBEAT_WEIGHTS", "HOOFBEAT_CACHE", "AWS_ENDPOINT_URL")  # keys stay where they are
 
 
 class RayEngine:

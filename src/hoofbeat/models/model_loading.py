@@ -99,12 +99,14 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`hoofbeat.cli`).
 
     `known_models`, facts about models, and a `ledger` that is a file are relative to the file's folder as well. `on` is
-    where work runs when a command does not say (`hoofbeat.engine`).
+    where work runs when a command does not say (`hoofbeat.engine`), `index` where indexes are kept, cut into `shards`.
     """
 
     plugins: list[str] = field(default_factory=list)
     known_models: str = ""
     on: str = ""
+    index: str = ""
+    shards: int = 1
     currency: str = "USD"
     ledger: str = ""
     models: dict[str, ModelSettings] = field(default_factory=dict)

@@ -56,7 +56,6 @@ def check_writable(url: str) -> None:
     """Refuse a place that can't be written, before work is done for it."""
     system, path = _system(url)
     with _errors(url, OutputError, "written", missing=True):
-        system.makedirs(path, exist_ok=True)
         system.pipe_file(f"{path}/{_PROBE}", b"")
         system.rm_file(f"{path}/{_PROBE}")
 
@@ -66,7 +65,6 @@ def put(folder: Path, url: str) -> None:
     system, path = _system(url)
     names = [*sorted(open_artefact(folder).manifest.files), MANIFEST]
     with _errors(url, OutputError, "written", missing=True):
-        system.makedirs(path, exist_ok=True)
         for name in names:
             system.put_file(str(folder / name), f"{path}/{name}")
 
@@ -121,7 +119,8 @@ def _system(url: str) -> tuple[Any, str]:
             "object stores need fsspec, which is not installed", where=url, fix="pip install 'hoofbeat[objects]'"
         ) from err
     try:
-        system, path = fsspec.core.url_to_fs(url)
+        folders = {"auto_mkdir": True} if url.startswith("file:") else {}  # object stores have none to make
+        system, path = fsspec.core.url_to_fs(url, **folders)
     except (ImportError, ValueError) as err:
         raise UsageError(
             f"this kind of store can't be used: {err}",
