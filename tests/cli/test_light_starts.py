@@ -40,21 +40,21 @@ _BOUNDS = {
     "answer": 21,
     "plan": 11,
     "serve": 29,
-    "ledger": 36,
+    "ledger": 38,  # secrets taken out of messages, names resolved in one place
     "export": 33,
-    "review": 41,  # decisions on the cases of audits
+    "review": 42,  # decisions on the cases of audits
     "predictions": 38,
-    "show": 61,
-    "judge": 79,  # where work runs
-    "leakage": 85,  # where work runs
-    "corpus": 69,
-    "ask": 102,  # names, lines and silence of sources; votes of judges
-    "compare": 131,
-    "build": 120,  # the check of the moment
-    "audit": 139,  # names of sources, votes of judges, the estimate by the ledger
-    "run": 169,
-    "retrieve": 112,
-    "report": 205,  # five more sections; the agreement of judges; what was decided
+    "show": 63,
+    "judge": 80,  # where work runs
+    "leakage": 86,  # where work runs
+    "corpus": 70,
+    "ask": 105,  # names, lines and silence of sources; votes of judges
+    "compare": 134,
+    "build": 123,  # the check of the moment
+    "audit": 143,  # names of sources, votes of judges, the estimate by the ledger
+    "run": 173,
+    "retrieve": 115,  # shards, and where they are kept
+    "report": 210,  # five more sections; the agreement of judges; what was decided
 }
 
 
