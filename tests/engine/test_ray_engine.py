@@ -239,6 +239,10 @@ def test_the_page_on_scale_runs_as_it_stands(
     for files in made:
         files["manifest.json"] = files["manifest.json"].replace(b"corpus-by-ray", b"corpus")  # the -o of the command
     assert made[0] == made[1]
+    one, sharded = (folder_bytes(tmp_path / name) for name in ("ranked", "ranked-by-shards"))
+    sharded["manifest.json"] = sharded["manifest.json"].replace(b"ranked-by-shards", b"ranked")
+    assert one == sharded
+    assert b"finding70" in one["questions.jsonl"]
     [code] = [body for kind, body in BLOCK.findall(page.read_text("utf-8")) if kind == "python"]
     monkeypatch.chdir(tmp_path)
     exec(code, {})  # the page's own words
