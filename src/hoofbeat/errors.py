@@ -5,6 +5,7 @@ without a traceback. Anything else that escapes is a bug.
 
     HoofbeatError                 exit 1
     ├── UsageError                exit 2   a wrong option, spec, retriever line or configuration
+    │   └── TrustNeeded                    the folder's configuration asks for what needs the user's word
     ├── InputError                exit 1   a file or folder that can't be read as what it should be
     │   ├── ArtefactError                  missing, foreign, newer-schema or damaged artefact folder
     │   └── HostileInputError              refused on purpose: entity bombs, path tricks, absurd sizes
@@ -26,6 +27,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Protocol
+
+
+class Trusting(Protocol):
+    """What a user may trust: the word is kept by `remember`."""
+
+    def remember(self) -> None:
+        """Keep the user's word."""
 
 
 class HoofbeatError(Exception):
@@ -55,6 +64,14 @@ class UsageError(HoofbeatError):
     """The command, a spec, a retriever line or the configuration is wrong."""
 
     exit_code = 2
+
+
+class TrustNeeded(UsageError):
+    """The configuration in the current folder asks for what needs the user's word (`hoofbeat.trust`)."""
+
+    def __init__(self, what: str, *, where: Trusting, fix: str) -> None:
+        super().__init__(what, where=str(where), fix=fix)
+        self.config = where
 
 
 class InputError(HoofbeatError):

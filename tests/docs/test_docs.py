@@ -59,10 +59,8 @@ def test_the_tour_runs_as_it_stands(tmp_path: Path) -> None:
     audit = next(place for place, line in enumerate(tour) if line.startswith("hoofbeat audit "))
     run_in(tmp_path, tour[:audit])
     with FaultServer() as server:
-        (tmp_path / "hoofbeat.toml").write_text(f'[models.embedded]\nspec = "{server.spec()}"\n', encoding="utf-8")
-        run_in(tmp_path, tour[audit : audit + 1])
+        run_in(tmp_path, [f"{tour[audit]} --model {server.spec()}"])
         assert server.asked
-    (tmp_path / "hoofbeat.toml").unlink()
     run_in(tmp_path, tour[audit + 1 :])
     assert (tmp_path / "report" / "report.html").stat().st_size > 10_000
 

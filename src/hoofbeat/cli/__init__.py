@@ -13,8 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from hoofbeat.errors import BatchPending, HoofbeatError, UsageError
-from hoofbeat.redaction import redact_message
+from hoofbeat.errors import BatchPending, HoofbeatError, TrustNeeded, UsageError
 from hoofbeat.registry import registry
 from hoofbeat.text import for_terminal
 from hoofbeat.version import __version__
@@ -48,6 +47,7 @@ _VERBS = {
 }
 _PLUGIN = "--plugin"
 _CONFIG = "--config"
+_YES = "--yes"
 _EPILOG = "Research software. Not for clinical use. Start with: hoofbeat demo"
 
 
@@ -73,8 +73,11 @@ class _Verbs(click.Group):
 @click.option(
     "--plugin", multiple=True, metavar="FILE", help="Load extensions from this file; may stand after the verb."
 )
+@click.option(
+    "--yes", is_flag=True, help="Trust the hoofbeat.toml of this folder (keys, plugins); may stand after the verb."
+)
 @click.version_option(__version__, "-V", "--version", prog_name="hoofbeat")
-def cli(plugin: tuple[str, ...]) -> None:
+def cli(plugin: tuple[str, ...], yes: bool) -> None:
     """Build, run, judge and audit clinical question answering."""
 
 
@@ -109,6 +112,10 @@ def _run(words: list[str], as_json: bool) -> int:
         result: Any = cli.main(args=_load_plugins(words), prog_name="hoofbeat", standalone_mode=False)
     except BatchPending as pending:
         return _tell_pending(as_json, pending)
+    except TrustNeeded as err:
+        if _is_confirmed(err):
+            return _run(words, as_json)
+        return _tell(as_json, err.exit_code, err.what, err.where, err.fix)
     except HoofbeatError as err:
         return _tell(as_json, err.exit_code, err.what, err.where, err.fix, err.details)
     except click.exceptions.NoArgsIsHelpError as err:
@@ -127,6 +134,17 @@ def _run(words: list[str], as_json: bool) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _is_confirmed(needed: TrustNeeded) -> bool:
+    """Ask the user for the word that a folder's configuration needs, and keep it; False where nobody is there."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    click.echo(f"{for_terminal(needed.what)}.", err=True)
+    is_yes = click.confirm("Do you trust this file? Your answer is kept until the file changes", err=True)
+    if is_yes:
+        needed.config.remember()
+    return is_yes
+
+
 def _load_plugins(words: list[str]) -> list[str]:
     """Load every plugin that is asked for, say so, and return the words without them.
 
@@ -134,6 +152,11 @@ def _load_plugins(words: list[str]) -> list[str]:
     looked at, because a plugin may bring a recipe, and with it options of a verb.
     """
     rest, files = _taken(words, _PLUGIN)
+    if _YES in rest[: rest.index("--") if "--" in rest else None]:
+        from hoofbeat.trust import VARIABLE
+
+        rest.remove(_YES)
+        os.environ[VARIABLE] = "1"
     for path in [*_of_config(words), *(Path(file) for file in files)]:
         plugin = registry.load_file(path)
         click.echo(f"Plugin {plugin.name}: {', '.join(plugin.extensions)}", err=True)
@@ -170,6 +193,12 @@ def _of_config(words: list[str]) -> list[Path]:
         return []
     if not isinstance(plugins, list) or not all(isinstance(each, str) for each in plugins):
         raise UsageError("plugins must be a list of files", where=str(file), fix='write plugins = ["my_stage.py"]')
+    if plugins:
+        from hoofbeat.trust import found_config
+
+        found = found_config(Path(named[-1]) if named else None)[1]
+        if found is not None:
+            found.need(f"run {', '.join(plugins)} as plugins")
     return [file.parent / each for each in plugins]
 
 
@@ -204,6 +233,8 @@ def _tell(
     fix: str | None,
     details: dict[str, object] | None = None,
 ) -> int:
+    from hoofbeat.redaction import redact_message
+
     what, where, fix = redact_message(what), where and redact_message(str(where)), fix and redact_message(fix)
     if as_json:
         error = {"error": what, "where": where, "fix": fix, "exit": code, **(details or {})}

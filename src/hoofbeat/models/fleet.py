@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.requests import ChatRequest, EndpointFigures, Likelihood, Reply, Trouble
+from hoofbeat.trust import is_loopback
 
 _TICK = 1.0  # seconds between looks at the file and at the servers that are set aside
 _FIRST_REST = 1.0
@@ -130,6 +131,12 @@ class FleetBackend:
     def figures(self) -> tuple[EndpointFigures, ...]:
         """What each server did so far, also those that are no longer in the file."""
         return tuple(each.figures() for each in self._known.values())
+
+    @property
+    def address(self) -> str:
+        """Where calls go on other machines: the endpoints, or their file, whose content may change meanwhile."""
+        others = [address for address in self._known if not is_loopback(address)]
+        return self._file.name if self._file is not None and others else " ".join(others)
 
     @property
     def secrets(self) -> tuple[str, ...]:

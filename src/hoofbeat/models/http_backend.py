@@ -37,6 +37,7 @@ from hoofbeat.models.bounds import is_count, read_body
 from hoofbeat.models.embedded import start_embedded
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, Trouble
 from hoofbeat.models.wire import PLAIN, Dialect, chat_body, classify, read_chat
+from hoofbeat.trust import is_loopback
 from hoofbeat.window import size
 
 _encode = msgspec.json.Encoder().encode
@@ -61,18 +62,13 @@ _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_cont
 """The window in lists of models, as servers call it: vLLM and SGLang; OpenRouter and Together; Groq; Mistral."""
 
 
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host == "localhost" or host.startswith("127.") or host == "::1"
-
-
 def _proxy(url: str) -> str | None:
     """The proxy through which hospital networks reach the outside, as the environment names it.
 
     Looked up once: the client by itself would look for it, and for passwords in a file, at every call in a thread.
     """
     parts = urlsplit(url)
-    if _is_loopback(url) or proxy_bypass(parts.hostname or ""):
+    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None
     proxy = getproxies().get(parts.scheme)
     return None if proxy is None or proxy.startswith("https:") else proxy  # the client can't speak TLS to a proxy
@@ -98,7 +94,7 @@ class HttpBackend:
         self.max_in_flight = max_in_flight
         self._url = url.rstrip("/")
         self._name = name
-        self._key_variable = key_variable
+        self.key_variable = key_variable
         self._key_required = key_required
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, connect_timeout))
         self._seconds = timeout
@@ -108,7 +104,17 @@ class HttpBackend:
         self.lacks = frozenset({"likelihoods"} if dialect.openai else ())  # OpenAI echoes no prompt
 
     def _key(self) -> str:
-        return os.environ.get(self._key_variable, "") if self._key_variable else ""
+        return os.environ.get(self.key_variable, "") if self.key_variable else ""
+
+    @property
+    def address(self) -> str:
+        """Where calls go."""
+        return self._url
+
+    @property
+    def sends_key(self) -> bool:
+        """Whether there is a key to send."""
+        return bool(self._key())
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -121,7 +127,7 @@ class HttpBackend:
         if self._key_required and not key:
             raise ModelError(
                 f"no key for {self.identity}",
-                fix=f"set the environment variable {self._key_variable} (keys are never read from files)",
+                fix=f"set the environment variable {self.key_variable} (keys are never read from files)",
             )
         # the client adds what is missing one by one, so all that it would add stands here
         headers = {"Content-Type": "application/json", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
@@ -302,6 +308,11 @@ class EmbeddedBackend(HttpBackend):
 
     def _key(self) -> str:
         return self._server.api_key
+
+    @property
+    def address(self) -> str:
+        """Nowhere: the server is a process of this one, at a port that differs from run to run."""
+        return ""
 
 
 Post = Callable[[str, object], Awaitable[bytes | Trouble]]

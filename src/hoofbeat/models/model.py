@@ -40,6 +40,7 @@ from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.reply_text import UnreadableOutput, is_refusal, read_object, repair_request
 from hoofbeat.models.requests import (
+    OPENAI,
     Backend,
     ChatRequest,
     EndpointFigures,
@@ -56,6 +57,7 @@ from hoofbeat.records import Failure, Usage
 from hoofbeat.redaction import Redactor, environment_secrets
 from hoofbeat.store.artefact import Cost
 from hoofbeat.store.ledger_base import CallLedger, LedgerEntry
+from hoofbeat.trust import is_loopback
 from hoofbeat.window import ASSUMED_WINDOW, TYPICAL_BYTES_PER_TOKEN, ContextWindow, size
 
 _NEW_OBJECTS = 50_000
@@ -171,6 +173,13 @@ class Model:
     def lacks(self) -> frozenset[str]:
         """What the model is known not to give or take (`images`, `likelihoods`); others show it when they are asked."""
         return getattr(self.backend, "lacks", frozenset())
+
+    @property
+    def address(self) -> str:
+        """Where calls go, if the identity does not say it (it may be configured) and that is another machine."""
+        address: str = getattr(self.backend, "address", "")
+        is_told = address in self.identity or (self.identity.startswith("openai:") and address == OPENAI)
+        return "" if is_told or is_loopback(address) else address
 
     @property
     def endpoints(self) -> tuple[EndpointFigures, ...]:
@@ -722,11 +731,14 @@ def model_facts(models: Mapping[str, Model]) -> dict[str, object]:
     """What a manifest records of models beside their identities, by their roles.
 
     `windows`: how large the windows are that texts were fitted into, and how that is known. `prices`: where the price
-    of a model is from that nobody configured. Models for which neither matters are left out.
+    of a model is from that nobody configured. `addresses`: where calls go, if the identity does not say it. Models for
+    which none of it matters are left out.
     """
     windows = {role: msgspec.to_builtins(model.window) for role, model in models.items() if model.fitted}
     prices = {role: model.price.source for role, model in models.items() if model.price and model.price.source}
-    return {**({"windows": windows} if windows else {}), **({"prices": prices} if prices else {})}
+    addresses = {role: model.address for role, model in models.items() if model.address}
+    found = {"windows": windows, "prices": prices, "addresses": addresses}
+    return {name: each for name, each in found.items() if each}
 
 
 def _failure(trouble: Trouble) -> Failure:

@@ -53,12 +53,13 @@ from hoofbeat.models.known_models import KnownModel, KnownModels, Provider, bare
 from hoofbeat.models.model import Model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.models.replay import ReplayBackend
-from hoofbeat.models.requests import Backend
+from hoofbeat.models.requests import OPENAI, Backend
 from hoofbeat.models.wire import Dialect
 from hoofbeat.store.artefact import Cost
 from hoofbeat.store.ledger_base import CallLedger
 from hoofbeat.store.ledger_places import LedgerPlace, ledger_place, open_ledger
-from hoofbeat.store.postgres import is_postgres
+from hoofbeat.store.postgres import PostgresServer, is_postgres
+from hoofbeat.trust import FolderConfig, found_config, is_loopback, is_this_machine
 from hoofbeat.window import ContextWindow
 
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
@@ -95,7 +96,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return bool(self.name or self.endpoints or self.endpoints_file)
 
 
-class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ConfigFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`hoofbeat.cli`).
 
     `known_models`, facts about models, and a `ledger` that is a file are relative to the file's folder as well. `on` is
@@ -112,12 +113,17 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     models: dict[str, ModelSettings] = field(default_factory=dict)
 
 
+class Config(ConfigFile, frozen=True, kw_only=True):
+    """What a file says, and the file itself where it was found in the current folder and has to be trusted."""
+
+    found: FolderConfig | None = None
+
+
 def load_config(path: Path | None = None) -> Config:
     """Read the given file, else the one `HOOFBEAT_CONFIG` names, else `hoofbeat.toml` here; without any, defaults."""
-    named = path or (Path(os.environ["HOOFBEAT_CONFIG"]) if os.environ.get("HOOFBEAT_CONFIG") else None)
-    file = named or Path("hoofbeat.toml")
+    file, found = found_config(path)
     if not file.is_file():
-        if named:
+        if path is not None or os.environ.get("HOOFBEAT_CONFIG"):
             raise UsageError("there is no such configuration file", where=str(file), fix="check --config")
         return Config()
     try:
@@ -126,7 +132,7 @@ def load_config(path: Path | None = None) -> Config:
         raise UsageError(f"the configuration can't be read: {err}", where=str(file), fix="correct the file") from err
     _refuse_secrets(raw, file)
     try:
-        config = msgspec.convert(raw, Config)
+        config = msgspec.convert(raw, ConfigFile)
     except msgspec.ValidationError as err:
         raise UsageError(f"the configuration is wrong: {err}", where=str(file), fix="correct the file") from err
     folder = file.resolve().parent
@@ -138,7 +144,29 @@ def load_config(path: Path | None = None) -> Config:
         else each
         for name, each in config.models.items()
     }
-    return msgspec.structs.replace(config, known_models=known, ledger=ledger, models=models)
+    _refuse_other_names(models, file)
+    host = PostgresServer(ledger).host if found is not None and is_postgres(ledger) else ""
+    if found is not None and host and not is_this_machine(host):
+        found.need(f"keep all calls in a database at {host}")
+    plain = msgspec.structs.asdict(config) | {"known_models": known, "ledger": ledger, "models": models}
+    return Config(**plain, found=found)
+
+
+def _refuse_other_names(models: Mapping[str, ModelSettings], file: Path) -> None:
+    """Refuse tables by which a model would go under the name of another."""
+    for name, settings in models.items():
+        if name.partition(":")[0] in _KINDS and (settings.spec or settings.is_fleet):
+            raise UsageError(
+                f"models.{name} gives a built-in name another meaning",
+                where=str(file),
+                fix="choose another name for the table, and give that as the model",
+            )
+        if settings.identity.partition(":")[0] in _LOCAL_KINDS:
+            raise UsageError(
+                f"models.{name} calls itself {settings.identity}, as only a model on this machine does",
+                where=str(file),
+                fix="choose another identity",
+            )
 
 
 def _refuse_secrets(raw: dict[str, object], file: Path) -> None:
@@ -168,9 +196,9 @@ def _secret_field(table: dict[str, object]) -> str:
 
 
 _KINDS = ("embedded", "openai", "http", "https", "batch", "replay")
+_LOCAL_KINDS = ("embedded", "replay")
 _FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "replay:FILE"}
 _FORMAT = "?format="
-_OPENAI = "https://api.openai.com/v1"
 _MAX_IN_FLIGHT = 128
 FLEET_IN_FLIGHT = 512
 """Calls to all servers of a fleet together: a process may have 1,024 files and connections open on most systems."""
@@ -199,7 +227,10 @@ def load_model(
     target = f"fleet#{settings.name}" if settings.is_fleet else settings.spec or spec
     if settings.spec and target in config.models and config.models[target].spec:
         raise UsageError(f"the alias {spec} names another alias, {target}", fix="give the model's spec there")
-    backend = (batches or {}).get(spec) or _backend(target, settings, known=list(config.models), tell=tell)
+    found = config.found if spec in config.models else None
+    backend = (batches or {}).get(spec) or _backend(target, settings, found, known=list(config.models), tell=tell)
+    if found is not None and tell is not None and isinstance(backend, HttpBackend) and settings.spec:
+        _tell_address(spec, backend, found, tell)
     if batches is not None and isinstance(backend, BatchBackend):
         batches[spec] = backend
     facts = load_known_models(Path(config.known_models) if config.known_models else None)
@@ -226,6 +257,13 @@ def load_model(
     )
 
 
+def _tell_address(spec: str, backend: HttpBackend, found: FolderConfig, tell: Callable[[str], None]) -> None:
+    """Say where calls go that the folder's configuration leads there, unless the user has said yes to that."""
+    if backend.address and not found.is_trusted:
+        key = f", with the key in {backend.key_variable}" if backend.sends_key else ""
+        tell(f"{spec}: calls go to {backend.address}{key} (as {found.file.name} in this folder says)")
+
+
 def _pacer(backend: Backend, settings: ModelSettings) -> Pacer:
     limit = min(backend.max_in_flight, settings.max_in_flight or backend.max_in_flight)
     return Pacer(
@@ -239,7 +277,7 @@ def _pacer(backend: Backend, settings: ModelSettings) -> Pacer:
 def _host(target: str) -> str:
     """The host that serves a model; empty where it is not known (batches) or there is none."""
     if target.startswith("openai:"):
-        target = os.environ.get("OPENAI_BASE_URL") or _OPENAI
+        target = os.environ.get("OPENAI_BASE_URL") or OPENAI
     return urlsplit(target).hostname or "" if target.startswith(("http://", "https://")) else ""
 
 
@@ -353,21 +391,29 @@ def _reasoning_data() -> _ReasoningData:
 
 
 def _backend(
-    spec: str, settings: ModelSettings, *, known: Sequence[str], tell: Callable[[str], None] | None = None
+    spec: str,
+    settings: ModelSettings,
+    found: FolderConfig | None,
+    *,
+    known: Sequence[str],
+    tell: Callable[[str], None] | None = None,
 ) -> Backend:
     if settings.is_fleet:
-        return _fleet(settings, tell)
+        return _fleet(settings, found, tell)
     kind, _, rest = spec.partition(":")
     if kind == "embedded":
         from hoofbeat.models.http_backend import EmbeddedBackend  # noqa: PLC0415 - loads the runtime
 
         return EmbeddedBackend(rest, context=settings.context, dialect=_dialect(settings))
     if kind in ("http", "https"):
-        return _http(spec, settings)
+        return _http(spec, settings, found)
     if kind == "openai" and rest:
-        url = (os.environ.get("OPENAI_BASE_URL") or _OPENAI).rstrip("/")
-        identity = f"openai:{rest}" if url == _OPENAI else ""  # another endpoint's answers are another model's
-        return _http(f"{url}#{rest}", settings, identity=identity, key_variable="OPENAI_API_KEY", key_required=True)
+        url = (os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
+        identity = f"openai:{rest}" if url == OPENAI else ""  # another endpoint's answers are another model's
+        checked = found if settings.key else None  # the address and OPENAI_API_KEY are the user's own
+        return _http(
+            f"{url}#{rest}", settings, checked, identity=identity, key_variable="OPENAI_API_KEY", key_required=True
+        )
     folder, _, name = rest.rpartition("#")
     if kind == "batch" and folder and name:
         return _batch(folder, name, settings)
@@ -387,7 +433,7 @@ def _replay_file(name: str) -> Path:
     return recorded_replies()
 
 
-def _fleet(settings: ModelSettings, tell: Callable[[str], None] | None) -> Backend:
+def _fleet(settings: ModelSettings, found: FolderConfig | None, tell: Callable[[str], None] | None) -> Backend:
     if not settings.name or settings.spec or bool(settings.endpoints) == bool(settings.endpoints_file):
         raise UsageError(
             "a model with several endpoints has a name and either endpoints or endpoints_file, and no spec",
@@ -403,7 +449,10 @@ def _fleet(settings: ModelSettings, tell: Callable[[str], None] | None) -> Backe
                 where=settings.endpoints_file or None,
                 fix="write http://host:port/v1; the model's name is written once, as name = ...",
             )
-        return _http(f"{address}#{settings.name}", settings, connect_timeout=_FLEET_CONNECT)
+        backend = _http(f"{address}#{settings.name}", settings, found, connect_timeout=_FLEET_CONNECT)
+        if found is not None and tell is not None:
+            _tell_address(settings.name, backend, found, tell)
+        return backend
 
     return FleetBackend(
         identity=_dialect(settings).identity(settings.identity or f"fleet#{settings.name}"),
@@ -434,6 +483,7 @@ def _dialect(settings: ModelSettings, *, openai: bool = False) -> Dialect:
 def _http(
     spec: str,
     settings: ModelSettings,
+    found: FolderConfig | None = None,
     *,
     identity: str = "",
     key_variable: str = "HOOFBEAT_API_KEY",
@@ -457,16 +507,20 @@ def _http(
             + ("lacks its model name" if host else "has no right host and port"),
             fix="put the model's name behind a #" if host else "correct the address",
         )
+    variable = settings.key or key_variable
+    led_there = (settings.spec or settings.is_fleet) and os.environ.get(variable) and not is_loopback(address)
+    if found is not None and (settings.key or led_there):
+        found.need_key(variable, address)
     return HttpBackend(
         url=address,
         name=name,
         identity=settings.identity or identity or spec,
-        key_variable=settings.key or key_variable,
+        key_variable=variable,
         key_required=key_required or bool(settings.key),
         timeout=settings.timeout,
         connect_timeout=connect_timeout,
         max_in_flight=settings.max_in_flight or _MAX_IN_FLIGHT,
-        dialect=_dialect(settings, openai=urlsplit(address).hostname == urlsplit(_OPENAI).hostname),
+        dialect=_dialect(settings, openai=urlsplit(address).hostname == urlsplit(OPENAI).hostname),
     )
 
 

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from hoofbeat.records import FailureKind, Usage
 from hoofbeat.store.tables import canonical_json
 
+OPENAI = "https://api.openai.com/v1"
+"""The address behind `openai:NAME`, unless the environment names another one."""
 MessageRole = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "refusal"]
 

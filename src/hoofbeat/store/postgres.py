@@ -66,6 +66,11 @@ class PostgresServer:
         known = known_password(self._settings.get("host", "localhost"), port, self._settings["database"], user)
         self._settings["password"] = url.password or known
 
+    @property
+    def host(self) -> str:
+        """The server's machine; empty for a socket, which does not leave this one."""
+        return str(self._settings.get("host", ""))
+
     def connect(self) -> Connection:
         """A new connection; the server is given ten seconds to answer."""
         try:

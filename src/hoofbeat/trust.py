@@ -1,0 +1,129 @@
+"""What a `hoofbeat.toml` that lies in the current folder may ask for.
+
+Such a file comes with a folder, and folders come from others. It may name models, prices and limits. What could give
+secrets or texts away needs the user's word: sending a key, running a plugin, another machine's database or cluster. The
+word is one of these:
+
+- the file was named, by `--config` or `HOOFBEAT_CONFIG`: then it is the user's choice;
+- `--yes`, or `HOOFBEAT_TRUST=1` (for machines where nobody answers);
+- a confirmation at the terminal, remembered for this folder and this content in `trusted.json` of the user's
+  configuration folder;
+- for a key: `allowed.toml` there, with the hosts that a variable's value may be sent to.
+
+      [keys]
+      GATEWAY_KEY = ["gateway.example"]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from hoofbeat.errors import TrustNeeded, UsageError
+
+VARIABLE = "HOOFBEAT_TRUST"
+_FIX = f"look at the file; then answer yes at a terminal, add --yes, set {VARIABLE}=1, or name the file with --config"
+
+
+def user_folder() -> Path:
+    """Hoofbeat's folder among the user's configuration."""
+    chosen = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(chosen) if chosen else Path.home() / ".config") / "hoofbeat"
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is on this machine."""
+    try:
+        return is_this_machine(urlsplit(address).hostname or "")
+    except ValueError:
+        return False
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host is this machine."""
+    return host == "localhost" or host.startswith("127.") or host == "::1"
+
+
+class FolderConfig(NamedTuple):
+    """A configuration that was found in the current folder, not named: where it is, and a hash of its content.
+
+    The content is the file's and that of the plugins it names.
+    """
+
+    file: Path
+    sha256: str
+
+    @classmethod
+    def of(cls, file: Path) -> FolderConfig:
+        """The configuration in a file, with the plugins that it names; what can't be read is left to whoever reads."""
+        digest = hashlib.sha256()
+        with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError):
+            content = file.read_bytes()
+            digest.update(content)
+            for name in tomllib.loads(content.decode()).get("plugins", []):
+                digest.update(hashlib.sha256((file.parent / name).read_bytes()).digest())
+        return cls(file.resolve(), digest.hexdigest())
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the user has said yes to this content in this folder."""
+        said = os.environ.get(VARIABLE, "").lower() in ("1", "yes", "true")
+        return said or _remembered().get(str(self.file.parent)) == self.sha256
+
+    def need(self, what: str) -> None:
+        """Stop, unless the user has said yes."""
+        if not self.is_trusted:
+            raise TrustNeeded(f"{self.file.name} in this folder asks Hoofbeat to {what}", where=self, fix=_FIX)
+
+    def need_key(self, variable: str, address: str) -> None:
+        """Stop, unless this variable's value may be sent to this address."""
+        if (urlsplit(address).hostname or "") not in _allowed_hosts(variable):
+            self.need(f"send the value of {variable} to {address}")
+
+    def remember(self) -> None:
+        """Keep the user's word, for this folder and this content."""
+        folder = user_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kept = {**_remembered(), str(self.file.parent): self.sha256}
+        part = folder / f".trusted.json.{os.getpid()}.part"
+        part.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        part.chmod(0o600)
+        part.replace(folder / "trusted.json")
+
+    def __str__(self) -> str:
+        return str(self.file)
+
+
+def found_config(named: Path | None) -> tuple[Path, FolderConfig | None]:
+    """The configuration file: named, or in `HOOFBEAT_CONFIG`, or `hoofbeat.toml` here, which has to be trusted."""
+    if named is not None or os.environ.get("HOOFBEAT_CONFIG"):
+        return named or Path(os.environ["HOOFBEAT_CONFIG"]), None
+    file = Path("hoofbeat.toml")
+    return file, FolderConfig.of(file) if file.is_file() else None
+
+
+def _remembered() -> dict[str, str]:
+    try:
+        kept = json.loads((user_folder() / "trusted.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def _allowed_hosts(variable: str) -> Sequence[str]:
+    """The hosts that the user's own file allows a variable's value to be sent to."""
+    file = user_folder() / "allowed.toml"
+    try:
+        hosts = tomllib.loads(file.read_text(encoding="utf-8")).get("keys", {}).get(variable, [])
+    except FileNotFoundError:
+        return []
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as err:
+        raise UsageError(f"the file of allowed keys can't be read: {err}", where=str(file), fix="correct it") from err
+    return hosts if isinstance(hosts, list) else []

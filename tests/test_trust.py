@@ -1,0 +1,203 @@
+"""What a hoofbeat.toml in the current folder may not do without the user's word, and how the word is given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.cli import _load_plugins, _run
+from hoofbeat.cli.session import _configured
+from hoofbeat.errors import TrustNeeded, UsageError
+from hoofbeat.models import load_config, load_model
+from hoofbeat.models.model import model_facts
+from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.trust import VARIABLE, FolderConfig, user_folder
+
+GATEWAY = '[models.judge]\nspec = "https://gateway.example/v1#m"\n'
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    for name in ("HOOFBEAT_CONFIG", "HOOFBEAT_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(VARIABLE, "")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-cloud-1234")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "ledger.db") as opened:
+        yield opened
+
+
+def write(text: str) -> None:
+    Path("hoofbeat.toml").write_text(text)
+
+
+@pytest.mark.parametrize("name", ["embedded", "embedded:qwen", "openai:gpt-4o", "http://a/v1#m", "replay:x"])
+@pytest.mark.parametrize("other", ['spec = "http://127.0.0.1:1/v1#m"', 'name = "m"\nendpoints = ["http://a/v1"]'])
+def test_a_built_in_name_keeps_its_meaning(name: str, other: str) -> None:
+    write(f'[models."{name}"]\n{other}\n')
+    with pytest.raises(UsageError, match="built-in name"):
+        load_config()
+
+
+def test_prices_and_limits_of_a_built_in_name_may_be_given() -> None:
+    write('[models."openai:gpt-4o"]\nprice_in = 1.0\n[models.embedded]\ncontext = 2048\n')
+    assert load_config().models["embedded"].context == 2048
+
+
+@pytest.mark.parametrize("identity", ["embedded", "embedded:smollm2-135m@abc", "replay:x"])
+def test_no_endpoint_goes_under_the_name_of_a_local_model(identity: str) -> None:
+    write(f'{GATEWAY}identity = "{identity}"\n')
+    with pytest.raises(UsageError, match="only a model on this machine"):
+        load_config()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{GATEWAY}key = "AWS_SECRET_ACCESS_KEY"\n',
+        '[models.judge]\nspec = "http://127.0.0.1:9/v1#m"\nkey = "AWS_SECRET_ACCESS_KEY"\n',
+        '[models.judge]\nspec = "openai:gpt-4o"\nkey = "AWS_SECRET_ACCESS_KEY"\n',
+        '[models.judge]\nname = "m"\nendpoints = ["http://127.0.0.1:9/v1"]\nkey = "AWS_SECRET_ACCESS_KEY"\n',
+    ],
+)
+def test_a_variable_that_nobody_allowed_is_not_sent(ledger: Ledger, text: str) -> None:
+    write(text)
+    with pytest.raises(TrustNeeded, match="AWS_SECRET_ACCESS_KEY") as caught:
+        load_model("judge", ledger=ledger, config=load_config())
+    assert "the-cloud-1234" not in str(caught.value)
+    load_model("judge", ledger=ledger, config=load_config(Path("hoofbeat.toml")))  # named: the user's choice
+
+
+def test_the_usual_key_goes_to_no_address_of_the_file_unasked(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(GATEWAY)
+    load_model("judge", ledger=ledger, config=load_config())  # there is no key to send
+    monkeypatch.setenv("HOOFBEAT_API_KEY", "usual-key-1234")
+    with pytest.raises(TrustNeeded, match=r"HOOFBEAT_API_KEY to https://gateway\.example/v1"):
+        load_model("judge", ledger=ledger, config=load_config())
+    load_model("https://gateway.example/v1#m", ledger=ledger, config=load_config())  # typed by the user
+    write(GATEWAY.replace("https://gateway.example", "http://127.0.0.1:9"))
+    load_model("judge", ledger=ledger, config=load_config())  # on this machine
+
+
+def test_the_users_own_file_allows_a_variable_for_its_hosts(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_KEY", "ward-key-1234")
+    user_folder().mkdir(parents=True)
+    (user_folder() / "allowed.toml").write_text('[keys]\nGATEWAY_KEY = ["gateway.example"]\n')
+    write(f'{GATEWAY}key = "GATEWAY_KEY"\n')
+    load_model("judge", ledger=ledger, config=load_config())
+    write(f'{GATEWAY.replace("gateway.example", "gateway.example.evil.example")}key = "GATEWAY_KEY"\n')
+    with pytest.raises(TrustNeeded, match="GATEWAY_KEY"):
+        load_model("judge", ledger=ledger, config=load_config())
+    (user_folder() / "allowed.toml").write_text("[keys\n")
+    with pytest.raises(UsageError, match="allowed keys"):
+        load_model("judge", ledger=ledger, config=load_config())
+
+
+def test_a_confirmation_holds_for_this_folder_and_this_content(place: Path, ledger: Ledger) -> None:
+    text = f'{GATEWAY}key = "AWS_SECRET_ACCESS_KEY"\n'
+    write(text)
+    FolderConfig.of(Path("hoofbeat.toml")).remember()
+    load_model("judge", ledger=ledger, config=load_config())
+    assert json.loads((user_folder() / "trusted.json").read_text()).keys() == {str(place)}
+    assert (user_folder() / "trusted.json").stat().st_mode & 0o777 == 0o600
+    write(text.replace("gateway.example", "elsewhere.example"))
+    with pytest.raises(TrustNeeded):
+        load_model("judge", ledger=ledger, config=load_config())
+
+
+def test_where_nobody_answers_a_variable_says_yes(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(f'{GATEWAY}key = "AWS_SECRET_ACCESS_KEY"\n')
+    monkeypatch.setenv(VARIABLE, "1")
+    load_model("judge", ledger=ledger, config=load_config())
+
+
+def test_an_address_of_the_file_is_announced(ledger: Ledger) -> None:
+    write(GATEWAY)
+    told: list[str] = []
+    load_model("judge", ledger=ledger, config=load_config(), tell=told.append)
+    assert told == ["judge: calls go to https://gateway.example/v1 (as hoofbeat.toml in this folder says)"]
+    told.clear()
+    FolderConfig.of(Path("hoofbeat.toml")).remember()
+    load_model("judge", ledger=ledger, config=load_config(), tell=told.append)
+    assert told == []
+
+
+def test_the_manifest_says_where_calls_go_if_the_identity_does_not(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678")
+    write(
+        f'{GATEWAY}identity = "gpt-4o-2024-11-20"\n[models.plain]\nspec = "http://127.0.0.1:9/v1#m"\n'
+        '[models.fleet]\nname = "m"\nendpoints = ["http://a.example/v1", "http://127.0.0.1:8/v1"]\n'
+        '[models.here]\nspec = "http://127.0.0.1:9/v1#m"\nidentity = "mine"\n'
+    )
+    config = load_config()
+    names = ("judge", "plain", "fleet", "here", "openai:gpt-4o")
+    models = {name: load_model(name, ledger=ledger, config=config) for name in names}
+    addresses = {"judge": "https://gateway.example/v1", "fleet": "http://a.example/v1"}
+    assert model_facts(models)["addresses"] == addresses
+
+
+@pytest.mark.parametrize(
+    "text", ["db.example/x", "me@10.0.0.7/x", "localhost#@db.example/x", "localhost/x?host=db.example"]
+)
+def test_calls_are_kept_in_no_database_elsewhere_unasked(text: str) -> None:
+    write(f'ledger = "postgresql://{text}"')
+    with pytest.raises(TrustNeeded, match="database"):
+        load_config()
+    for near in ("localhost/x", "me@127.0.0.1/x", "/x?host=/tmp/socket"):
+        write(f'ledger = "postgresql://{near}"')
+        load_config()
+
+
+def test_work_goes_to_no_other_cluster_unasked() -> None:
+    write('on = "ray://cluster.example:10001"')
+    with pytest.raises(TrustNeeded, match=r"cluster\.example"):
+        _configured(None, "on", "")
+    assert _configured(Path("hoofbeat.toml"), "on", "") == "ray://cluster.example:10001"
+    write('index = "s3://bucket/indexes"')
+    with pytest.raises(TrustNeeded, match="s3://bucket"):
+        _configured(None, "index", "")
+    for text in ("ray", "local", "ray://127.0.0.1:10001"):
+        write(f'on = "{text}"')
+        assert _configured(None, "on", "") == text
+
+
+def test_a_plugin_of_the_file_runs_only_with_the_users_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Path] = []
+
+    def load(path: Path) -> type[_Plugin]:
+        loaded.append(path)
+        return _Plugin
+
+    monkeypatch.setattr("hoofbeat.cli.registry.load_file", load)
+    Path("mine.py").write_text("1")
+    write('plugins = ["mine.py"]')
+    with pytest.raises(TrustNeeded, match=r"run mine\.py as plugins"):
+        _load_plugins(["report"])
+    assert _run(["report"], False) == 2  # no terminal: nobody is asked
+    assert _load_plugins(["--plugin", "mine.py", "--config", "hoofbeat.toml"]) == ["--config", "hoofbeat.toml"]
+    FolderConfig.of(Path("hoofbeat.toml")).remember()
+    loaded.clear()
+    _load_plugins(["report"])
+    assert loaded
+    Path("mine.py").write_text("2")
+    with pytest.raises(TrustNeeded):
+        _load_plugins(["report"])
+    assert _load_plugins(["report", "--yes", "x"]) == ["report", "x"]
+
+
+class _Plugin:
+    name = "mine"
+    extensions = ("x",)
