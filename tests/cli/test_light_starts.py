@@ -40,22 +40,22 @@ _BOUNDS = {
     "verify": 15,
     "answer": 21,
     "plan": 11,
-    "serve": 29,
+    "serve": 30,
     "ledger": 39,  # secrets taken out of messages, names resolved in one place
     "export": 33,
-    "review": 42,  # decisions on the cases of audits
-    "predictions": 38,
-    "show": 63,
+    "review": 43,  # decisions on the cases of audits
+    "predictions": 39,
+    "show": 64,
     "judge": 81,  # where work runs
     "leakage": 87,  # where work runs
-    "corpus": 70,
+    "corpus": 71,
     "ask": 106,  # names, lines and silence of sources; votes of judges
-    "compare": 134,
-    "build": 123,  # the check of the moment
+    "compare": 135,
+    "build": 124,  # the check of the moment
     "audit": 144,  # names of sources, votes of judges, the estimate by the ledger
     "run": 174,
     "retrieve": 116,  # shards, and where they are kept
-    "report": 210,  # five more sections; the agreement of judges; what was decided
+    "report": 211,  # five more sections; the agreement of judges; what was decided
 }
 
 
