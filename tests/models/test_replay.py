@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import InputError
+from hoofbeat.models.replay import recording_of
+from hoofbeat.models.requests import request_key
 from hoofbeat.records import Failure
 from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.store.tables import write_jsonl
@@ -98,3 +100,22 @@ def test_lines_that_are_nothing_are_named(tmp_path: Path, ledger: Ledger, line: 
 def test_a_missing_file_is_said(tmp_path: Path, ledger: Ledger) -> None:
     with pytest.raises(InputError, match="no such replay file"):
         a_model(f"replay:{tmp_path / 'none.jsonl'}", ledger)
+
+
+def test_a_recording_says_who_wrote_it_and_is_found_by_the_keys_of_its_calls(tmp_path: Path, ledger: Ledger) -> None:
+    header = {"recorded": {"by": "a strong model", "on": "1 May 2026", "context": 9000}}
+    path = tmp_path / "rules.jsonl"
+    spec = rules(tmp_path, header)
+    model = a_model(spec, ledger)
+    assert model.identity == "recorded: written by a strong model on 1 May 2026"
+    assert model.window.tokens == 9000
+    key, _ = request_key(model.identity, "chat", ask("fever?").content())
+    rules(tmp_path, header, {"key": key, "prompt": "p@1", "reply": {"text": "38 °C"}})
+    recorded = a_model(spec, ledger)
+    [found, missing] = recorded.run([ask("fever?"), ask("cough?")], recorded.chat)
+    assert reply_text(found) == "38 °C"
+    assert failure(missing).kind == "bad-request"
+    recording = recording_of(path)
+    assert recording is not None
+    assert recording.on == "1 May 2026"
+    assert recording_of(tmp_path / "none.jsonl") is None

@@ -90,9 +90,12 @@ def test_the_first_screen_says_how_silent_how_divided_and_what_is_worst(audit: A
     grave = {item.question for item in Audit(audit).comparisons if item.significance == "high"}
     assert shown["Questions with a disagreement of high significance"][0] == str(len(grave))
     assert shown["How pairs were judged"][0] == "full"
-    assert len(report.leads) == 1
-    assert "high significance, tq-02" in report.leads[0].text
-    assert report.leads[0].link == "#audit-1-p1"
+    rates, worst = report.leads
+    assert rates.text.startswith("8 sources answered 24 questions. ")
+    assert f" of {judged} pairs disagree ({value}, 95% interval " in rates.text
+    assert f"on {len(diverging)} of 24 questions. In {labels['Absent']} of 320 pairs a source is silent." in rates.text
+    assert "high significance, tq-02" in worst.text
+    assert worst.link == "#audit-1-p1"
     assert report.notes == ()
 
 

@@ -119,10 +119,15 @@ def write_benchmark(
     command: Sequence[str] = (),
     settings: dict[str, object] | None = None,
     qrels: Mapping[str, Mapping[str, int]] | None = None,
+    editions: Mapping[str, Sequence[Question]] | None = None,
 ) -> Artefact:
-    """Write a benchmark folder; `qrels` are grades, where documents answer more or less well or are judged not to."""
+    """Write a benchmark folder; `qrels` are grades, where documents answer more or less well or are judged not to.
+
+    `editions` are other editions of the questions, by name.
+    """
     with create(target, replace_kind=KIND) as draft:
-        write_jsonl(draft.path / "questions.jsonl", questions)
+        for name, edition in {"": questions, **(editions or {})}.items():
+            write_jsonl(draft.path / edition_file(name), edition)
         grades = qrels or {q.id: dict.fromkeys(q.documents, 1) for q in questions if q.documents}
         if grades:
             write_qrels(draft.path / "qrels.tsv", grades, "beir")

@@ -44,6 +44,7 @@ def command(
     from hoofbeat.cli.demo_tour import LIVE_MODEL, Tour, live_plan, recorded_plan
     from hoofbeat.models import weight_files
     from hoofbeat.models.model_loading import open_session
+    from hoofbeat.models.replay import RECORDED_BY
     from hoofbeat.store import Cost
 
     screen = Screen(as_json=as_json)
@@ -67,7 +68,13 @@ def command(
         report = tour.report()
         if not live:
             tour.live_answer(session)
-        screen.calls(*tour.models)
+        replayed = [model for model in tour.models if model.identity.startswith(RECORDED_BY)]
+        if replayed:
+            screen.say(f"\n{sum(model.cost.calls for model in replayed)} recorded replies were replayed")
+        screen.calls(*(model for model in tour.models if model not in replayed))
+    screen.title("What was found")
+    for sentence in tour.findings:
+        screen.say(f"- {sentence}")
     for note in plan.notes:
         screen.say(f"\nnote: {note}")
     screen.say(f"done in {time.monotonic() - began:.0f} s")

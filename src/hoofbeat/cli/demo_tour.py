@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from hoofbeat import teaching
@@ -22,7 +23,9 @@ from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
 from hoofbeat.models import Model
 from hoofbeat.models.model_loading import Session
+from hoofbeat.models.replay import RECORDED_BY, recording_of
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
+from hoofbeat.recipes.teaching_questions import SEARCH
 from hoofbeat.records import Answer
 from hoofbeat.reports.report_build import build_report
 from hoofbeat.retrieval.corpus_index import index_corpus
@@ -32,7 +35,7 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import one_line
 
-LINES = ("bm25", "dense", "bm25 + dense")
+LINES = ("bm25[pool=first]", "bm25", "bm25 + dense")  # the first is weak on purpose: it counts a first passage only
 RECORDED = "replay:teaching"
 LIVE_MODEL = "embedded"
 _LIVE_TOKENS = 80  # enough to see the model at work
@@ -58,7 +61,9 @@ class TourPlan(Struct, frozen=True, kw_only=True):
 
 def recorded_plan(spec: str = RECORDED) -> TourPlan:
     """The tour whose replies a strong model wrote: all questions, four handbooks."""
+    recording = recording_of(teaching.recorded_replies())
     return TourPlan(
+        notes=(f"How the replies were recorded. {recording.how}",) if recording and recording.how else (),
         spec=spec,
         line="bm25",  # the same passages on every processor, and so the same requests
         questions=20,
@@ -93,6 +98,7 @@ class Tour:
         self._spec = plan.spec
         self._shown: list[Path] = []
         self.models: list[Model] = []
+        self.findings: list[str] = []
 
     def _step(self, number: int, text: str, words: list[str]) -> list[str]:
         self._screen.title(f"{number}. {text}")
@@ -131,16 +137,19 @@ class Tour:
         self._shown += [cases, self._at("handbooks"), bench]
 
     def rankings(self) -> None:
-        """Index once, rank with three lines."""
+        """Index once, rank with three lines: short searches in other words, because whole cases are found by any."""
         indexes = self._indexes = index_corpus(self._corpus, self._screen)
         made: list[Artefact] = []
         bench = str(self._at("benchmark"))
-        shown = ["hoofbeat", "retrieve", bench, "--with", LINES[-1], "-o", str(self._at("rankings-3"))]
-        self._step(3, "Rankings: " + ", ".join(LINES), shown)
+        searches = collection_of(Benchmark.open(self._at("benchmark"), SEARCH), self._corpus)
+
+        def words(line: str, target: Path) -> list[str]:
+            return ["hoofbeat", "retrieve", bench, "--edition", SEARCH, "--with", line, "-o", str(target)]
+
+        self._step(3, "Rankings: three retrievers, 20 short searches", words(LINES[-1], self._at("rankings-3")))
         for number, line in enumerate(LINES, start=1):
             target = self._at(f"rankings-{number}")
-            command = ["hoofbeat", "retrieve", bench, "--with", line, "-o", str(target)]
-            made.append(rank_line(collection_of(self._bench, self._corpus), indexes, line, target, command=command))
+            made.append(rank_line(searches, indexes, line, target, command=words(line, target)))
             self._shown.append(target)
         show_measures(self._screen, made)
 
@@ -155,7 +164,10 @@ class Tour:
         words = ["hoofbeat", "answer", str(self._at("benchmark")), "--model", self._spec, "--limit", str(count)]
         for condition in self._plan.conditions:
             words += ["--condition", condition]
-        command = self._step(4, f"Answers of {self._spec}, closed book and with retrieval", [*words, "-o", str(run)])
+        conditions = ", ".join(self._plan.conditions)
+        command = self._step(4, f"Answers of {self._spec} under conditions: {conditions}", [*words, "-o", str(run)])
+        if (identity := session.model(self._spec).identity).startswith(RECORDED_BY):
+            self._screen.say(f"   {identity}, and replayed here: no model is called")
         questions = self._bench.first(count)
         plan = RunPlan(
             bench=self._bench,
@@ -210,7 +222,7 @@ class Tour:
         words = ["hoofbeat", "report", *map(str, self._shown), "-o", str(target)]
         command = self._step(7, "Report", words)
         planted = {(item.question, item.a, item.b): item.label for item in teaching.relations()}
-        return build_report(
+        made = build_report(
             self._shown,
             target,
             title="Hoofbeat demo: invented teaching set",
@@ -218,6 +230,8 @@ class Tour:
             planted=planted,
             command=command,
         )
+        self.findings = msgspec.convert(made.manifest.metrics.get("found", []), list[str])
+        return made
 
     def live_answer(self, session: Session) -> None:
         """One answer of the embedded model, to the first question; no figure counts it."""

@@ -28,7 +28,7 @@ from hoofbeat.store.tables import canonical_json, read_jsonl
 
 T = TypeVar("T")
 
-RECORDED = "recorded: written by "
+RECORDED_BY = "recorded: written by "
 """How the identity of every recorded model begins."""
 
 _REPLIES: dict[str, Any] = {"chat": Reply, "loglikelihood": Likelihood, "embed": list[float], "rerank": float}
@@ -50,7 +50,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def identity(self) -> str:
         """The name of the model wherever it is shown."""
-        return f"{RECORDED}{self.by} on {self.on}"
+        return f"{RECORDED_BY}{self.by} on {self.on}"
 
 
 class _Line(msgspec.Struct):
@@ -135,6 +135,12 @@ class ReplayBackend:
         if any(score is None for score in scores):
             return Trouble(kind="unsupported", message="the replay file lacks relevance scores of these texts")
         return [score for score in scores if score is not None]
+
+
+def recording_of(path: Path) -> Recording | None:
+    """Who wrote the replies of a file, where its first line says so."""
+    first = next(iter(read_jsonl(path, _Line)), None) if path.is_file() else None
+    return first.recorded if first is not None else None
 
 
 def _reply(line: _Line, operation: str, number: int, path: Path) -> Any:

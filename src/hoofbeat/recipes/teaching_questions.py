@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hoofbeat import teaching
 from hoofbeat.benchmarks.benchmark import Benchmark, write_benchmark
 from hoofbeat.benchmarks.text_overlap import locate
@@ -13,6 +15,9 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.records import Question, Step
 from hoofbeat.store import Artefact, Counts, InputRef
 from hoofbeat.store.artefact import file_reference
+
+SEARCH = "search"
+"""The edition whose questions are short searches in other words: whole cases are found by any retriever."""
 
 _LINEAGE = (Step(name="teaching set", note="invented question, written with its case"),)
 
@@ -47,6 +52,8 @@ def build_teaching(corpus: Corpus, target: Path, *, command: Sequence[str] = ())
                     lineage=_LINEAGE,
                 )
             )
+    searches = teaching.case_searches()
+    short = [replace(each, text=searches[each.documents[0]], context="") for each in questions]
     rejected = sum(reasons.values())
     return write_benchmark(
         target,
@@ -56,6 +63,7 @@ def build_teaching(corpus: Corpus, target: Path, *, command: Sequence[str] = ())
         counts=Counts(kept=len(questions), rejected=rejected, reasons=dict(sorted(reasons.items()))),
         command=command,
         settings={"recipe": "teaching"},
+        editions={SEARCH: short} if short else {},
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hoofbeat.errors import UsageError
+from hoofbeat.models.replay import RECORDED_BY
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Report, Text
 from hoofbeat.reports.report_writer import FORMATS, write_report
@@ -213,7 +214,11 @@ def build_report(
                 models=dict(report.models),
                 counts=Counts(kept=len(artefacts)),
                 metrics={
-                    card.label: f"{card.value} ({card.detail})" if card.detail else card.value for card in report.cards
+                    **({"found": [lead.text for lead in report.leads]} if report.leads else {}),
+                    **{
+                        card.label: f"{card.value} ({card.detail})" if card.detail else card.value
+                        for card in report.cards
+                    },
                 },
             )
         )
@@ -251,7 +256,7 @@ def assemble(
         title=title or (chapters[0].subject if len(chapters) == 1 else "") or _folder_names(artefacts),
         notice=_NOTICE,
         version=__version__,
-        subtitle=f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}.",
+        subtitle=" ".join([f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}.", *_recorded(artefacts)]),
         opening=tuple(block for chapter in chapters for block in chapter.opening),
         notes=(*notes, *(note for chapter in chapters for note in chapter.notes), *_window_notes(artefacts)),
         leads=tuple(lead for chapter in chapters for lead in chapter.leads),
@@ -292,6 +297,13 @@ def _cards(chapters: Sequence[Chapter]) -> tuple[Card, ...]:
     last_first = [card for chapter in chapters for card in chapter.cards]
     counts = [card for card in last_first if card.label.startswith(_COUNTS)]
     return tuple([card for card in last_first if card not in counts] + counts)[:_CARDS]
+
+
+def _recorded(artefacts: Sequence[Artefact]) -> list[str]:
+    """Which replies were recorded earlier and only replayed, by whom and when."""
+    names = dict.fromkeys(name for each in artefacts for name in each.manifest.models.values())
+    written = sorted(name.removeprefix(RECORDED_BY) for name in names if name.startswith(RECORDED_BY))
+    return [f"Recorded replies, replayed here: written by {name}." for name in written]
 
 
 def _models(artefacts: Sequence[Artefact]) -> tuple[tuple[str, str], ...]:

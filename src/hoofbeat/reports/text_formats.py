@@ -45,6 +45,8 @@ def to_markdown(report: Report, charts: Mapping[str, str] | None = None) -> str:
     if report.subtitle:
         parts.append(_line(report.subtitle))
     parts.append(f"**{_line(report.notice)}**")
+    parts.extend(_line(lead.text) for lead in report.leads)
+    parts.extend(f"> {_line(note)}" for note in report.notes)
     parts.extend(_blocks(report.opening, charts or {}))
     if report.cards:
         parts.append(
@@ -53,8 +55,6 @@ def to_markdown(report: Report, charts: Mapping[str, str] | None = None) -> str:
     if report.models:
         models = "; ".join(f"{_line(role)}: {_line(name)}" for role, name in report.models)
         parts.append(f"Models used: {models}.")
-    parts.extend(_line(lead.text) for lead in report.leads)
-    parts.extend(f"> {_line(note)}" for note in report.notes)
     parts.extend(_blocks(report.blocks, charts or {}))
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -23,12 +23,14 @@ __all__ = [
     "CaseChoice",
     "CaseGold",
     "CaseQuestion",
+    "CaseSearch",
     "HardPair",
     "PatientGold",
     "PatientQuestion",
     "PlantedRelation",
     "Quote",
     "TeachingAudit",
+    "case_searches",
     "cases",
     "cases_folder",
     "example",
@@ -59,6 +61,13 @@ class CaseChoice(Struct, frozen=True, kw_only=True):
     stem: str
     options: tuple[str, ...]
     answer: str
+
+
+class CaseSearch(Struct, frozen=True, kw_only=True):
+    """A short search for one case report."""
+
+    id: str
+    text: str
 
 
 class CaseGold(Struct, frozen=True, kw_only=True):
@@ -181,6 +190,11 @@ def handbook_files() -> list[Path]:
 def cases() -> list[CaseGold]:
     """The gold of every case report."""
     return list(_read("cases/gold.jsonl", CaseGold))
+
+
+def case_searches() -> dict[str, str]:
+    """For each case with a question, what a colleague might type to find its report: few words, and other ones."""
+    return {item.id: item.text for item in _read("cases/searches.jsonl", CaseSearch)}
 
 
 def patient_questions() -> list[PatientQuestion]:

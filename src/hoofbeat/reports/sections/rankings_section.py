@@ -14,7 +14,7 @@ from hoofbeat.findings.intervals import FEW, paired_difference
 from hoofbeat.findings.ranking_measures import Measure
 from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
-from hoofbeat.reports.model import Block, Card, Notice, Text
+from hoofbeat.reports.model import Block, Card, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, figure, spread
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
 from hoofbeat.store import Artefact
@@ -101,6 +101,7 @@ def _chapter(group: Sequence[PlacedArtefact]) -> Chapter:
         )
     ]
     cards: tuple[Card, ...] = ()
+    leads: tuple[Lead, ...] = ()
     if not measures:
         blocks.append(Notice("Nothing was measured: the questions name no relevant documents."))
     else:
@@ -108,12 +109,14 @@ def _chapter(group: Sequence[PlacedArtefact]) -> Chapter:
         blocks += [_chart(rankings, labels, main, prefix), *_curve(rankings, labels, measures, prefix)]
         blocks += [_table(rankings, labels, measures, prefix, questions), *_gains(rankings, labels, main, prefix)]
         cards = (_card(rankings, labels, main),)
+        leads = (_lead(rankings, labels, main, f"#{prefix}"),)
     blocks += _kept(rankings, labels, prefix, questions)
     return Chapter(
         title=f"Retrieval: {searched}" if searched else "Retrieval",
         id=prefix,
         blocks=tuple(blocks),
         cards=cards,
+        leads=leads,
         figures=tuple(figure for _, artefact in group for figure in _own_figures(artefact)),
     )
 
@@ -135,6 +138,31 @@ def _card(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str) 
     )
     n = f"{best.n:,} questions" if best.n else "not stated"
     return Card(label=what, value=written(best.value, "number"), detail=spread(_interval(best), "number", n))
+
+
+def _lead(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, link: str) -> Lead:
+    """How well the best retriever and the worst rank, and whether the questions tell them apart."""
+    measured = [
+        (ranking.figures[main].value, label, ranking)
+        for ranking, label in zip(rankings, labels, strict=True)
+        if main in ranking.figures
+    ]
+    best, worst = max(measured, key=lambda each: each[0]), min(measured, key=lambda each: each[0])
+    figure = best[2].figures[main]
+    sure = spread(_interval(figure), "number", count_of(figure.n, "question") if figure.n else "not stated")
+    words = f"Retrieval: {best[1]} has {main} {written(best[0], 'number')} ({sure})"
+    if best[0] == worst[0]:
+        return Lead(words + (f", and so have all {len(measured)} retrievers." if len(measured) > 1 else "."), link)
+    words += f", the best of {len(measured)}; the worst is {worst[1]} with {written(worst[0], 'number')}."
+    mine, other = (each[2].per_query.get(main, {}) for each in (best, worst))
+    if shared := sorted(mine.keys() & other.keys()):
+        found = paired_difference([mine[q] for q in shared], [other[q] for q in shared]).interval
+        words += (
+            f" The difference is clear (95% interval {written((found.low, found.high), 'number')})."
+            if found.low > 0
+            else f" {count_of(len(shared), 'question')} are too few to tell these two apart."
+        )
+    return Lead(words, link, "See the rankings")
 
 
 def _chart(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, prefix: str) -> Block:

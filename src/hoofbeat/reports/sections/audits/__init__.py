@@ -32,6 +32,7 @@ from hoofbeat.reports.sections.audits.audit_summary import (
     notes,
     rate_blocks,
     rate_spans,
+    relations_lead,
     summary,
     warning_blocks,
 )
@@ -107,7 +108,7 @@ def _named(part: Chapter, name: str, *, changed: bool) -> Chapter:
             replace(each, text=f"{each.text}: {name}") if isinstance(each, Heading) else each for each in part.opening
         ),
         cards=_titled(kept, name),
-        leads=tuple(replace(lead, text=f"{name}: {lead.text}") for lead in part.leads),
+        leads=tuple(replace(lead, text=f"{name}: {lead.text}") for lead in part.leads[1:]),
         notes=tuple(f"{name}: {note}" for note in part.notes),
     )
 
@@ -156,7 +157,8 @@ def audit_chapter(
     blocks += trust_blocks(facts, said, prefix, planted=bool(known)) if facts.found.pairs else []
     blocks += agreement
     blocks += _reading(facts, kept, said, known, themes, prefix)
-    lead = lead_of(facts, serious, anchors)
+    worst = lead_of(facts, serious, anchors)
+    leads = (relations_lead(facts, spans, f"#{prefix}"), *([worst] if worst else []))
     return Chapter(
         title=f"Source audit: {artefact.path.name}",
         id=prefix,
@@ -164,7 +166,7 @@ def audit_chapter(
         opening=tuple(opening),
         blocks=tuple(blocks),
         cards=(*cards(facts, said, spans), *agreement_cards) if facts.found.pairs else (),
-        leads=(lead,) if lead else (),
+        leads=leads if facts.found.pairs else (),
         notes=notes(facts) if facts.found.pairs else (),
         figures=_figures(facts, said),
         files=(

@@ -14,7 +14,7 @@ from hoofbeat.audit.findings.pair_arrays import AuditPairs, counts_by
 from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
 from hoofbeat.findings.intervals import resampled_sums, wilson
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
-from hoofbeat.reports.model import Block, Card, Details, Heading, Notice
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice
 from hoofbeat.reports.section import counted, figure
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts
 from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer, mode_card
@@ -304,6 +304,20 @@ def summary(facts: AuditFacts, said: AuditAnswers) -> str:
         f"label ({facts.audit.mode} mode, by {judge}), {found.r_abs.count:,} absent because a source is silent, "
         f"{sum(found.failed.values()):,} without a label."
     )
+
+
+def relations_lead(facts: AuditFacts, spans: RateIntervals, link: str) -> Lead:
+    """How often sources disagree and how often one is silent, with how sure the share is."""
+    found = facts.found
+    sure = f", 95% interval {written(spans.r_div, 'share')}" if spans.r_div else ""
+    share = f" ({written(found.r_div.value, 'share')}{sure})" if found.judged else ""
+    words = (
+        f"{count_of(len(facts.audit.sources), 'source')} answered {count_of(len(facts.audit.questions), 'question')}. "
+        f"Where both sources of a pair answer, {found.r_div.count:,} of {count_of(found.judged, 'pair')} "
+        f"disagree{share}, on {found.any_div.count:,} of {count_of(found.any_div.of, 'question')}. "
+        f"In {found.r_abs.count:,} of {count_of(found.pairs, 'pair')} a source is silent."
+    )
+    return Lead(words, link, "See how they relate")
 
 
 def cards(facts: AuditFacts, said: AuditAnswers, spans: RateIntervals) -> tuple[Card, ...]:

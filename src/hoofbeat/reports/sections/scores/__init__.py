@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from hoofbeat.findings.accuracy import Accuracy
+from hoofbeat.findings.accuracy import Accuracy, differences
 from hoofbeat.findings.outcomes import HUMAN
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.progress import Task
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.reports.item_views import answer_key, answers_viewer
 from hoofbeat.reports.lookup import Lookup
-from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
+from hoofbeat.reports.model import Block, Card, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection, spread
 from hoofbeat.reports.sections.runs_section import runs_to_score
 from hoofbeat.reports.sections.scores.accuracy_table import (
@@ -50,6 +50,8 @@ from hoofbeat.reports.tables import count_of, written
 __all__ = ["SECTION", "scores_chapters"]
 
 _STEPS = 16
+_IN_WORDS = 4
+_CERTAIN = 0.05
 _SELF = "The judge is the model that answered; a model tends to agree with itself."
 
 
@@ -84,7 +86,8 @@ def _chapter(group: OutcomeSet, editions: Sequence[Block], bootstrap: tuple[int,
     what = "Answers and judgments" if any(each.has("judgments.jsonl") for each in group.artefacts) else "Answers scored"
     title = what if len(names) > 1 else f"{what}: {names[0]}"
     figures = tuple(figure for each in shown for figure in each.ours)
-    return Chapter(title=title, id=group.prefix, blocks=tuple(blocks), cards=cards, figures=figures)
+    leads = _leads(group, table)
+    return Chapter(title=title, id=group.prefix, blocks=tuple(blocks), cards=cards, leads=leads, figures=figures)
 
 
 def _sections(
@@ -181,6 +184,29 @@ def _cards(group: OutcomeSet, table: Sequence[Accuracy]) -> tuple[Card, ...]:
         )
         for row in chosen
     )
+
+
+def _leads(group: OutcomeSet, table: Sequence[Accuracy]) -> tuple[Lead, ...]:
+    """How many answers of the best systems and of the last are right, and whether the first two can be told apart."""
+    ranked = sorted(table, key=lambda row: -row.accuracy)
+    if not ranked:
+        return ()
+    shown = ranked if len(ranked) <= _IN_WORDS else [*ranked[: _IN_WORDS - 1], ranked[-1]]
+    told = [
+        f"{group.name((row.model, row.condition))}: {row.correct:,} of {row.planned:,} "
+        f"({written(row.accuracy, 'share')}, 95% interval {written((row.bootstrap.low, row.bootstrap.high), 'share')})"
+        for row in shown
+    ]
+    of = f" ({len(shown)} of {len(ranked)} systems)" if len(shown) < len(ranked) else ""
+    words = f"Right answers{of}. {'; '.join(told)}."
+    if len(ranked) > 1 and all(row.questions == len(group.questions) for row in ranked[:2]):  # both were asked all
+        first, second = ((row.model, row.condition) for row in ranked[:2])
+        found = differences(group.outcomes, [(first, second)], clusters=group.clusters)
+        if found and found[0].p_holm < _CERTAIN:
+            words += f" {group.name(first)} is better than {group.name(second)} (p = {found[0].p_holm:.3f})."
+        elif found:
+            words += f" The data do not tell {group.name(first)} and {group.name(second)} apart."
+    return (Lead(words, f"#{group.prefix}", "See the scores"),)
 
 
 def _viewer(group: OutcomeSet) -> Block:
