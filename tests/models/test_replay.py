@@ -103,7 +103,7 @@ def test_a_missing_file_is_said(tmp_path: Path, ledger: Ledger) -> None:
 
 
 def test_a_recording_says_who_wrote_it_and_is_found_by_the_keys_of_its_calls(tmp_path: Path, ledger: Ledger) -> None:
-    header = {"recorded": {"by": "a strong model", "on": "1 May 2026", "context": 9000}}
+    header: dict[str, object] = {"recorded": {"by": "a strong model", "on": "1 May 2026", "context": 9000}}
     path = tmp_path / "rules.jsonl"
     spec = rules(tmp_path, header)
     model = a_model(spec, ledger)
