@@ -6,7 +6,8 @@ Each stage runs with 2 processes or threads here, then on a Ray cluster of one n
 round counts. Every run is a process of its own. A run on Ray first joins the cluster and starts its workers, which is
 told apart ("joining"): a fixed cost, whatever the work. The serial part is the CPU time of the command's own process on
 Ray: what it reads, sends, collects and writes. With more cores only the rest gets quicker (Amdahl), so a stage ends no
-sooner than that. Peak memory is that of the command's process, at a quarter of the size and at the whole.
+sooner than that. On Ray an index of two shards is searched, here one without. Peak memory is that of the command's
+process, at a quarter of the size and at the whole.
 
 `--times 15` makes most stages take a minute on two cores; the goal is that Ray then costs at most 15%.
 """
@@ -37,6 +38,7 @@ from hoofbeat.corpus.duplicates import minhash_duplicates
 from hoofbeat.engine import Engine, running_on
 from hoofbeat.records import Document
 from hoofbeat.retrieval.corpus_index import index_corpus
+from hoofbeat.retrieval.index.kept_parts import keeping_indexes
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.store import Counts, Manifest, create
 from hoofbeat.store.tables import write_jsonl
@@ -190,7 +192,8 @@ def run_one(stage: str, where: str, size: int, place: Path, url: str) -> None:
     if where == "prepare":
         prepare(stage, size, place, url)
         return
-    with tempfile.TemporaryDirectory(dir=place) as target, running_on(where) as engine:
+    shards = 2 if where == "ray" and stage == "searching" else 1
+    with tempfile.TemporaryDirectory(dir=place) as target, keeping_indexes(shards=shards), running_on(where) as engine:
         began = time.perf_counter()
         if where == "ray":
             list(engine.map(square, range(8)))

@@ -56,6 +56,7 @@ class Costs(Struct, frozen=True, forbid_unknown_fields=True):
 
     measured: str
     joining: float
+    merge: float
     text_per_article: int
     stages: dict[str, StageCost]
     pairs: dict[str, float]
@@ -169,22 +170,35 @@ class _Planner:
         self._cores = cores
         self._speed = speed
 
-    def work(self, name: str, amount: int, unit: str, units: float, *, splits: bool = True, more: float = 0.0) -> None:
-        """A stage of the machine: `units` times its cost, and `more` CPU seconds of parts beside."""
+    def work(self, name: str, amount: int, unit: str, units: float, *, more: float = 0.0, merged: int = 0) -> None:
+        """A stage of the machine: `units` times its cost, and `more` CPU seconds of parts beside.
+
+        Where shards are searched, their results on `merged` questions are put together by the command: the number of
+        shards is the one that ends soonest.
+        """
         if not amount:
             return
         cost = self._costs.stages[name]
         work = (units * cost.work + more) * self._speed
         serial = units * cost.serial * self._speed
+        merging = merged * self._costs.merge * self._speed
         hours = {}
         for nodes in self._nodes:
-            cores = min(self._cores * (nodes if splits else 1), cost.at_most)
-            joining = self._costs.joining if splits and nodes > 1 else 0.0
+            cores = float(min(self._cores * nodes, cost.at_most))
+            if nodes > 1 and merging:
+                cores = min(cores, max(float(self._cores), (work / merging) ** 0.5))
+            joining = self._costs.joining + merging * cores if nodes > 1 else 0.0
             hours[nodes] = (joining + serial + work / cores) / _HOUR
         self.stages.append(
-            PlannedStage(name=name, amount=amount, unit=unit, work_hours=work / _HOUR, serial_hours=serial / _HOUR,
-                         hours=hours)
-        )  # fmt: skip
+            PlannedStage(
+                name=name,
+                amount=amount,
+                unit=unit,
+                work_hours=work / _HOUR,
+                serial_hours=serial / _HOUR,
+                hours=hours,
+            )
+        )
 
     def calls(self, name: str, estimate: Estimate) -> None:
         """Model calls: as quick as the servers, or as one command can make them."""
@@ -254,9 +268,9 @@ def _plan_search(planner: _Planner, study: Study, costs: Costs, load: Callable[[
     if dense and not by_endpoint:
         planner.work("encoding", study.passages, "passages", thousands)
     if lexical:
-        planner.work("searching", study.questions, "questions", searched, splits=False)
+        planner.work("searching", study.questions, "questions", searched, merged=study.questions)
     if dense:
-        planner.work("dense search", study.questions, "questions", searched, splits=False)
+        planner.work("dense search", study.questions, "questions", searched, merged=study.questions)
     encoded = study.passages + study.questions if by_endpoint else 0
     asked = study.questions * int(tokens_at_most("x" * costs.texts["question"]))
     planner.calls("retrieval", estimate_line(study.line, study.questions, asked, encoded, load))
@@ -338,7 +352,8 @@ def _assumptions(study: Study, costs: Costs, rate: CallRate, cores: int, speed: 
         + (f"; this machine takes {speed:.2f} times as long, by a probe" if speed != 1 else ""),
         f"a node has {cores} cores as fast as that; a cluster takes {costs.joining:g} s to join in each stage",
         f"{study.characters:,} characters of text in {study.articles:,} articles and {study.passages:,} passages",
-        "what the command does by itself is not shortened by more nodes (Amdahl), nor is searching",
+        "what the command does by itself is not shortened by more nodes (Amdahl)",
+        "on a cluster an index is cut into the number of shards that ends soonest, and its memory into as many parts",
         f"model: {rate.source}",
         f"{servers} with {rate.in_flight} calls in flight each, at most {rate.max_in_flight} together; calls take as "
         "long at every server",
