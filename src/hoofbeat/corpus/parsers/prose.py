@@ -286,7 +286,7 @@ def _lines(lines: Sequence[str], wrapped: bool) -> Iterator[_Unit]:
     if len(lines) == 1:
         yield _Unit(lines[0], alone=True, first=True, is_list=is_item(lines[0]))
     elif any(map(is_item, lines)):
-        yield _Unit("\n".join(list_items(list(lines), squeeze)), is_list=True)
+        yield _Unit("\n".join(filter(None, list_items(list(lines), squeeze))), is_list=True)
     elif wrapped:
         if lines and _is_known_heading(lines[0]):
             yield _Unit(lines[0], first=True)
