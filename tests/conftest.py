@@ -37,9 +37,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # in the background: commands of tests would ignore it too
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background: commands of tests would ignore it too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
