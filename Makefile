@@ -10,7 +10,7 @@ QUICK  := tests/store tests/prompts tests/findings tests/judging tests/benchmark
 # Compiled bytecode is kept: without it every process that a test starts compiles the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick check format golden bench notebook weights clean
+.PHONY: demo test quick check format golden golden-ray faults bench notebook weights clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hoofbeat needs Python 3.11 or newer; name one with PYTHON=...")'
@@ -55,6 +55,14 @@ format: $(STAMP)-dev
 
 golden: $(STAMP)-core weights
 	$(BIN)/python tools/golden.py
+
+# The same bytes from a Ray cluster on this machine.
+golden-ray: $(STAMP)-dev weights
+	$(BIN)/python tools/golden.py --on ray --fresh
+
+# What a cluster, a database and model servers do when they die; a quarter of an hour.
+faults: $(STAMP)-dev
+	$(BIN)/python -m tools.faults
 
 notebook: $(STAMP)-dev
 	$(BIN)/python tools/notebook.py docs/notebooks/first_study.py out

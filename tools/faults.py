@@ -18,6 +18,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,7 @@ PLAN = [
     *(("command", name) for name in ("import", "filter", "retrieve", "answer", "judge")),
     *(("PostgreSQL", name) for name in ("answer", "judge")),
     *(("model server", name) for name in ("answer", "judge")),
+    *(("head's service", name) for name in ("import", "retrieve")),
     *(("head", name) for name in ("import", "retrieve")),
 ]
 
@@ -132,7 +134,9 @@ class Cluster:
         from ray import cluster_utils  # noqa: PLC0415 - an extra
 
         node = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
-        self._made = cluster_utils.Cluster(initialize_head=True, head_node_args=node)
+        with socket.create_server(("", 0)) as free:
+            port = free.getsockname()[1]  # said here, so that a service that is started again has the same
+        self._made = cluster_utils.Cluster(initialize_head=True, head_node_args={**node, "gcs_server_port": port})
         self.heal()
         self._made.wait_for_nodes()
 
@@ -155,11 +159,15 @@ class Cluster:
         nodes = sorted(self._made.worker_nodes, key=lambda node: str(node.node_id))
         self._made.remove_node(rng.choice(nodes), allow_graceful=False)
 
-    def restart_head(self) -> None:
-        """Kill the head's own service, and start it again a moment later: it knows nothing of what was."""
+    def restart_service(self) -> None:
+        """Kill the service that knows the cluster's nodes, and start it again: it remembers nothing."""
         self._made.head_node.kill_gcs_server(check_alive=False)
         time.sleep(2)
         self._made.head_node.start_gcs_server()
+
+    def kill_head(self) -> None:
+        """Kill all that runs on the head: its service, and the node that commands are connected to."""
+        self._made.remove_node(self._made.head_node, allow_graceful=False)
 
     def heal(self) -> None:
         """Have three nodes again. Ray gives a node thirty seconds to start, which is short on a busy machine."""
@@ -260,8 +268,8 @@ def _finish(command: subprocess.Popen[str]) -> str:
     lines = [line.strip() for line in told.splitlines() if line.strip() and "left" not in line]
     if not command.returncode:
         return ""
-    found = next((line for line in lines if line.startswith("error")), lines[-1] if lines else "")
-    return found or f"exit {command.returncode}, no message"
+    found = next((line for line in lines if line.startswith("error")), "")
+    return found.removeprefix("error: ") or f"exit {command.returncode}, no message"
 
 
 class Trial:
@@ -306,7 +314,7 @@ class Trial:
         """One kill, at a random moment of the command's work; earlier where the command was done before."""
         rng = random.Random(f"{self._seed} {number} {kind} {stage.name}")
         after = rng.uniform(0.05, 0.8) * self._work[stage.name]
-        for attempt in range(4):
+        for attempt in range(6):
             place = Place(self._root, f"{number:02d}-{attempt}", stage, self._local)
             try:
                 row = self._killed(place, kind, after, rng)
@@ -324,14 +332,18 @@ class Trial:
         self._began(place, command)
         time.sleep(after)
         if command.poll() is not None or not self._strike(kind, place, command, rng):
-            _finish(command)
+            told = _finish(command)
+            assert not told, f"{place.stage.name} failed before anything was killed: {told}"
             return None
         told = _finish(command)
+        struck = time.monotonic()
+        if kind.startswith("head"):
+            self._cluster.stop()
+            self._cluster.start()
+        started += time.monotonic() - struck  # starting a cluster is not the command's time
         runs = 1
         if told:
-            if kind == "head":
-                self._cluster.stop()
-                self._cluster.start()
+            told = "" if kind == "command" else told
             runs = 2
             if again := _finish(place.begin("ray", self._cluster.address)):
                 told = f"{told}; again: {again}"
@@ -365,8 +377,10 @@ class Trial:
             return False
         if kind == "node":
             self._cluster.kill_node(rng)
+        elif kind == "head's service":
+            self._cluster.restart_service()
         elif kind == "head":
-            self._cluster.restart_head()
+            self._cluster.kill_head()
         elif kind == "command":
             command.kill()
         elif kind == "PostgreSQL":

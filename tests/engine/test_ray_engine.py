@@ -178,16 +178,34 @@ def test_a_command_outside_the_cluster_comes_in_by_ray_client(tmp_path: Path) ->
     assert made[0] == made[1]
 
 
-def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def init(**_: object) -> None:
+@pytest.mark.parametrize("end", ["os.abort()", "words.dismiss()"])
+def test_a_command_that_ray_ends_says_so(end: str) -> None:
+    code = f"import os; from hoofbeat.engine.ray_engine import LastWords; words = LastWords('the head'); {end}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    told = "error: this command was ended by Ray or by the system" in done.stderr
+    assert told == (done.returncode != 0)
+    assert told == ("at: the head" in done.stderr) == ("abort" in end)
+
+
+def test_a_cluster_that_asks_for_a_token_or_has_another_ray_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse_token(**_: object) -> None:
         raise ConnectionError("Failed to connect") from ray.exceptions.AuthenticationError("token is missing")
 
-    monkeypatch.setattr(ray, "init", init)
+    def refuse_version(**_: object) -> None:
+        ray._private.utils.check_version_info({"ray_version": "2.50.0", "python_version": "3.12.1"}, "this one")
+
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "init", refuse_token)
     with pytest.raises(ClusterError, match="the Ray cluster asks for a token") as caught:
         list(RayEngine().map(square, [1]))
     assert "RAY_AUTH_MODE=token" in str(caught.value.fix)
+    monkeypatch.setattr(ray, "init", refuse_version)
+    with pytest.raises(
+        ClusterError, match=r"can't be joined: Version mismatch: .* Ray: 2\.50\.0 Python: 3\.12\.1"
+    ) as other:
+        list(RayEngine().map(square, [1]))
+    assert "the same versions of Python and of Ray" in str(other.value.fix)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -226,6 +244,17 @@ def test_a_command_killed_with_9_is_run_again_to_the_same_bytes(cluster: Any, tm
     again = folder_bytes(tmp_path / "c")
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
     assert folder_bytes(tmp_path / "c") == again
+
+
+def test_a_small_part_of_the_golden_set_is_the_same_on_the_cluster(cluster: Any) -> None:
+    needs_weights("minilm")  # its tokens measure the passages of lexical search
+    words = [sys.executable, "tools/golden.py", "--on", "ray", "--fresh", "--only", "corpus-filter", "--only"]
+    environment = {**os.environ, "RAY_ADDRESS": cluster.address}
+    done = subprocess.run(
+        [*words, "retrieve-fusion"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "4 commands wrote what they should\n", "with the import and the build that they need"
 
 
 def test_the_page_on_scale_runs_as_it_stands(

@@ -13,6 +13,7 @@ import importlib.util
 import os
 import pickle
 import socket
+import subprocess
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -50,7 +51,7 @@ class RayEngine:
     def __init__(self, address: str = "") -> None:
         self._address = address
         self._ray: Any = None
-        self._joined = False
+        self._last_words: LastWords | None = None  # there is one where this engine joined the cluster
         self._keepers: dict[int, Any] = {}
 
     def map(
@@ -106,9 +107,10 @@ class RayEngine:
             with contextlib.suppress(Exception):  # a cluster that is gone has taken them along
                 self._ray.kill(keeper)
         self._keepers = {}
-        if self._joined:
+        if self._last_words is not None:
             self._ray.shutdown()
-        self._ray, self._joined = None, False
+            self._last_words.dismiss()
+        self._ray, self._last_words = None, None
 
     def _keeper(self, number: int) -> Any:
         """The worker that keeps what parts of this number need: one for each core of the cluster, if there are so many.
@@ -133,7 +135,7 @@ class RayEngine:
         except (errors.RayError, ConnectionError) as err:
             raise ClusterError(
                 f"the cluster lost a part of the work: {_first_line(err)}",
-                where=self._address or os.environ.get(_ADDRESS) or "the Ray cluster of this machine",
+                where=self._place(),
                 fix="check the cluster with `ray status`, then run the same command again",
             ) from err
         if isinstance(answer, Raised):
@@ -141,12 +143,15 @@ class RayEngine:
         results: list[Any] = answer
         return results
 
+    def _place(self) -> str:
+        return self._address or os.environ.get(_ADDRESS) or "the Ray cluster of this machine"
+
     def _cluster(self) -> Any:
         if self._ray is None:
             ray = _imported()
             if not ray.is_initialized():
                 _join(ray, self._address)
-                self._joined = True
+                self._last_words = LastWords(self._place())
             self._ray = ray
             try:
                 _check_machines(ray)
@@ -154,6 +159,26 @@ class RayEngine:
                 self.close()
                 raise
         return self._ray
+
+
+class LastWords:
+    """What is told when Ray ends this process: without its head it does so from outside Python, with a stack trace.
+
+    A shell waits at a pipe, and speaks when the pipe closes before it was dismissed.
+    """
+
+    def __init__(self, where: str) -> None:
+        told = "error: this command was ended by Ray or by the system: the cluster's head may be gone"
+        told += f"\n   at: {where}\n   do: check the cluster with `ray status`, then run the same command again"
+        self._shell: subprocess.Popen[bytes] | None = None
+        with contextlib.suppress(OSError):  # no such shell: the words are missing, the work is not
+            command = ["/bin/sh", "-c", 'read -r line || printf "%s\\n" "$0" >&2', told]
+            self._shell = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)  # noqa: S603
+
+    def dismiss(self) -> None:
+        """All went well."""
+        if self._shell is not None:
+            self._shell.communicate(b"done\n")
 
 
 def _imported() -> Any:
@@ -181,7 +206,7 @@ def _join(ray: ModuleType, address: str) -> None:
         if any(sign in f"{err} {err.__cause__}" for sign in _REFUSED):
             raise ClusterError("the Ray cluster asks for a token", where=where, fix=_LET_IN) from err
         raise ClusterError(
-            f"the Ray cluster can't be joined: {_first_line(err)}",
+            f"the Ray cluster can't be joined: {' '.join(str(err).split())[:300]}",  # versions are on later lines
             where=where,
             fix=f"use the same versions of Python and of Ray ({ray.__version__} here) on all machines",
         ) from err
