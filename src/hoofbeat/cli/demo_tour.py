@@ -149,7 +149,8 @@ class Tour:
         self._step(3, "Rankings: three retrievers, 20 short searches", words(LINES[-1], self._at("rankings-3")))
         for number, line in enumerate(LINES, start=1):
             target = self._at(f"rankings-{number}")
-            made.append(rank_line(searches, indexes, line, target, command=words(line, target)))
+            settings: dict[str, object] = {"edition": SEARCH}
+            made.append(rank_line(searches, indexes, line, target, settings=settings, command=words(line, target)))
             self._shown.append(target)
         show_measures(self._screen, made)
 

@@ -12,7 +12,7 @@ key: small enough to be packaged. `replay:teaching` is the recording of the demo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -141,6 +141,12 @@ def recording_of(path: Path) -> Recording | None:
     """Who wrote the replies of a file, where its first line says so."""
     first = next(iter(read_jsonl(path, _Line)), None) if path.is_file() else None
     return first.recorded if first is not None else None
+
+
+def recorded_in_words(models: Iterable[str]) -> str:
+    """Which of these models' replies were recorded earlier and only replayed: by whom and when; empty for none."""
+    names = sorted({name.removeprefix(RECORDED_BY) for name in models if name.startswith(RECORDED_BY)})
+    return " ".join(f"Recorded replies, replayed here: written by {name}." for name in names)
 
 
 def _reply(line: _Line, operation: str, number: int, path: Path) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hoofbeat.errors import UsageError
-from hoofbeat.models.replay import RECORDED_BY
+from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Report, Text
 from hoofbeat.reports.report_writer import FORMATS, write_report
@@ -251,12 +251,13 @@ def assemble(
     if not chapters:
         blocks.append(Notice("There is nothing to show."))
     blocks += origin_blocks(artefacts)
+    recorded = recorded_in_words(name for each in artefacts for name in each.manifest.models.values())
     kinds = [kind for kind in report_kinds() if any(artefact.manifest.kind == kind for artefact in artefacts)]
     return Report(
         title=title or (chapters[0].subject if len(chapters) == 1 else "") or _folder_names(artefacts),
         notice=_NOTICE,
         version=__version__,
-        subtitle=" ".join([f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}.", *_recorded(artefacts)]),
+        subtitle=f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}. {recorded}".rstrip(),
         opening=tuple(block for chapter in chapters for block in chapter.opening),
         notes=(*notes, *(note for chapter in chapters for note in chapter.notes), *_window_notes(artefacts)),
         leads=tuple(lead for chapter in chapters for lead in chapter.leads),
@@ -297,13 +298,6 @@ def _cards(chapters: Sequence[Chapter]) -> tuple[Card, ...]:
     last_first = [card for chapter in chapters for card in chapter.cards]
     counts = [card for card in last_first if card.label.startswith(_COUNTS)]
     return tuple([card for card in last_first if card not in counts] + counts)[:_CARDS]
-
-
-def _recorded(artefacts: Sequence[Artefact]) -> list[str]:
-    """Which replies were recorded earlier and only replayed, by whom and when."""
-    names = dict.fromkeys(name for each in artefacts for name in each.manifest.models.values())
-    written = sorted(name.removeprefix(RECORDED_BY) for name in names if name.startswith(RECORDED_BY))
-    return [f"Recorded replies, replayed here: written by {name}." for name in written]
 
 
 def _models(artefacts: Sequence[Artefact]) -> tuple[tuple[str, str], ...]:

@@ -26,6 +26,7 @@ from hoofbeat.answering.condition_material import images_of
 from hoofbeat.corpus.figures import IMAGE_SUFFIXES
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import Image
+from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.records import Question
 from hoofbeat.reports.page import blocks_html
 from hoofbeat.review.review_records import Study
@@ -91,6 +92,7 @@ def environment() -> Environment:
         finalize=_finalize,
     )
     made.filters["blocks"] = blocks_html
+    made.filters["recorded"] = _recorded
     return made
 
 
@@ -214,3 +216,8 @@ def picture(artefact: Artefact, files: Sequence[str], number: int) -> tuple[byte
         return None
     image: Image = found[0]
     return base64.b64decode(image.data), image.media_type
+
+
+def _recorded(folder: Folder) -> str:
+    """Whether models' replies in a folder were only replayed, in words."""
+    return recorded_in_words(folder.artefact().manifest.models.values())
