@@ -7,6 +7,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hoofbeat.answering import PlannedAnswer, answer_all
@@ -100,7 +101,7 @@ def test_the_embedded_weights_are_scored_as_the_harness_scores_them_in_numpy(
     source = weight_files.weight_path("smollm2-135m")
     task = harness_task(tmp_path)
     path = f32_copy(source, tmp_path_factory)
-    reference = Llama(Weights(path))
+    reference = Llama(Weights(path), np.float32)
     totals: dict[str, list[float]] = {}
     with embedded.start_embedded(str(path), context=512, threads=1) as server:
         for id, calls in harness_requests(task).items():
