@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.models.encoder import load_encoder
 from hoofbeat.models.encoders.encoder_base import Encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder
@@ -177,6 +177,9 @@ def test_where_a_command_keeps_indexes_and_in_how_many_shards(tmp_path: Path) ->
         found(made, "bm25", ["fever"])
     assert len(list((tmp_path / "shared").rglob("lexical-*-of-2/manifest.json"))) == 3
     with pytest.raises(UsageError, match="can't have 0 shards"), keeping_indexes(shards=0):
+        pass
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="can't be kept there"), keeping_indexes(str(tmp_path / "file")):
         pass
 
 

@@ -8,6 +8,8 @@ it is made, and copied from there by every machine that needs it.
 from __future__ import annotations
 
 import contextvars
+import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,12 +70,26 @@ def keeping_indexes(place: str = "", *, shards: int = 1) -> Iterator[IndexHome]:
     """
     if not 1 <= shards <= _MAX_SHARDS:
         raise UsageError(f"an index can't have {shards} shards", fix=f"choose from 1 to {_MAX_SHARDS}")
-    home = IndexHome(check_url(place) if is_url(place) else place, shards)
+    home = IndexHome(check_url(place) if is_url(place) else _checked_folder(place), shards)
     token = _home.set(home)
     try:
         yield home
     finally:
         _home.reset(token)
+
+
+def _checked_folder(place: str) -> str:
+    """Refuse a folder that can't be written, before work is done for it; an empty name is the cache."""
+    folder = Path(place).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as err:
+        raise OutputError(
+            f"indexes can't be kept there: {err.strerror}", where=place, fix="name another folder with --index"
+        ) from err
+    return str(folder) if place else ""
 
 
 def kept(
