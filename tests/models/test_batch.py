@@ -301,3 +301,16 @@ def test_other_operations_are_not_to_be_had(folder: Path, ledger: Ledger) -> Non
     model = a_model(f"batch:{folder}#gpt-x", ledger)
     assert failure(model.run([["text"]], model.embed)[0]).kind == "unsupported"
     assert failure(model.run(["text"], lambda text: model.loglikelihood(text, "x"))[0]).kind == "unsupported"
+
+
+def test_answers_whose_ids_match_no_request_are_told_and_answer_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "batch"
+    with ledger_in(tmp_path) as ledger:
+        with pytest.raises(BatchPending):
+            chats(a_model(f"batch:{folder}#m", ledger), ["asked"])
+        stray = {"custom_id": f"{'0' * 40}-001", "response": {"status_code": 200, "body": {"choices": []}}}
+        (folder / "answers.jsonl").write_text(json.dumps(stray) + "\n")
+        with pytest.raises(BatchPending) as caught:
+            chats(a_model(f"batch:{folder}#m", ledger), ["asked"])
+    assert "no request in requests-001.jsonl" in caught.value.notes[0]
+    assert [path.name for path in folder.glob("requests-*")] == ["requests-001.jsonl"]  # still waited for

@@ -5,8 +5,12 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +88,14 @@ def cli(plugin: tuple[str, ...], yes: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and leave with its exit code; errors are said in words, without a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that can't show a character shows another
     as_json = "--json" in words
     try:
-        code = _run(words, as_json)
+        with _SIGNALS.as_ctrl_c():
+            code = _run(words, as_json)
         sys.stdout.flush()
     except BrokenPipeError:
         _silence_output()
@@ -100,6 +106,56 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as err:
         code = _bug(as_json, err)
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """A command may be started with closed streams (`>&-`). The next file that is opened would take their place."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
+
+
+class _Signals:
+    """Signals that end a command, taken as Ctrl-C is: calls in flight are kept, drafts are removed."""
+
+    def __init__(self) -> None:
+        self.number: int = signal.SIGINT
+
+    @contextmanager
+    def as_ctrl_c(self) -> Iterator[None]:
+        """Meanwhile end as by Ctrl-C; a signal that is ignored (`nohup`) stays so."""
+        self.number = signal.SIGINT
+        ours = os.getpid()
+
+        def stop(number: int, _: object) -> None:
+            if os.getpid() != ours:  # a child that was forked meanwhile
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+            self.number = number
+            if callable(signal.getsignal(signal.SIGINT)):
+                signal.raise_signal(signal.SIGINT)  # an event loop has a handler of its own
+            else:  # in the background of a shell Ctrl-C is ignored
+                raise KeyboardInterrupt
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in _STOPS}
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, stop)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+_STOPS = {int(each): each.name for name in ("SIGTERM", "SIGHUP") if (each := getattr(signal, name, None)) is not None}
+_SIGNALS = _Signals()
 
 
 def _silence_output() -> None:
@@ -128,7 +184,8 @@ def _run(words: list[str], as_json: bool) -> int:
         return _tell(as_json, err.exit_code, err.format_message(), None, None)
     except (KeyboardInterrupt, click.Abort):
         fix = "run the same command again: calls already answered are in the ledger and are not made again"
-        return _tell(as_json, 130, "stopped by Ctrl-C", None, fix)
+        number = _SIGNALS.number
+        return _tell(as_json, 128 + number, f"stopped by {_STOPS.get(number, 'Ctrl-C')}", None, fix)
     except MemoryError:
         return _tell(as_json, 1, "there is not enough memory", None, "work on fewer documents at a time")
     return result if isinstance(result, int) else 0

@@ -20,7 +20,7 @@ request it answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -79,12 +79,13 @@ class BatchBackend:
             self.folder.mkdir(parents=True, exist_ok=True)
         asked: dict[int, set[str]] = {}
         answered: set[int] = set()
-        for path in sorted(self.folder.glob("*.jsonl")):
+        paths = sorted(self.folder.glob("*.jsonl"), key=lambda path: (not _REQUESTS.fullmatch(path.name), path.name))
+        for path in paths:  # requests first: answers are compared with them
             name = _REQUESTS.fullmatch(path.name)
             if name:
                 asked[int(name.group(1))] = set(_asked(path))
             elif path.is_file():
-                answered |= self._take(path)
+                answered |= self._take(path, asked)
         self._last_number = max([0, *asked, *answered])
         if self._first not in asked or any(number >= self._first for number in answered):
             self._round, self._first = {}, 0
@@ -92,7 +93,7 @@ class BatchBackend:
             if number not in answered:
                 self._waiting |= dict.fromkeys(keys, number)
 
-    def _take(self, path: Path) -> set[int]:
+    def _take(self, path: Path, asked: Mapping[int, Collection[str]]) -> set[int]:
         """Take a file's answers in; returns the numbers of the request files they answer."""
         numbers: set[int] = set()
         broken: list[str] = []
@@ -102,6 +103,8 @@ class BatchBackend:
             try:
                 id, outcome = read_answer(line)
                 key, number = _split(id)
+                if number in asked and key not in asked[number]:
+                    raise ValueError(f"{id[:60]!r} is the id of no request in requests-{number:03d}.jsonl")
             except ValueError as err:
                 broken.append(f"line {place} ({_short(err)})")
                 continue
