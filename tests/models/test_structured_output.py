@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -142,3 +143,15 @@ def test_refusals(text: str) -> None:
 )
 def test_answers_are_no_refusals(text: str) -> None:
     assert not is_refusal(text)
+
+
+@pytest.mark.parametrize("text", ["```json" + " " * 50_000, "`" * 50_000, " " * 50_000 + "{", "```" * 20_000])
+def test_long_runs_are_read_at_once(text: str) -> None:
+    began = time.process_time()
+    assert isinstance(read_object(Reply(text=text), SCHEMA), UnreadableOutput)
+    assert time.process_time() - began < 2
+
+
+def test_an_object_in_a_fence_is_found_whatever_is_around_it() -> None:
+    for text in ('```json\n\n {"label": "mismatch"}\n ```', '```{"label": "mismatch"}```'):
+        assert read_object(Reply(text=f"So: {text} That is it."), SCHEMA) == {"label": "mismatch"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.messages.harvest import BadRow, HarvestedQuestion, HarvestLimits, plain, read_harvest
+from hoofbeat.recipes.messages.harvest import BadRow, HarvestedQuestion, HarvestLimits, asks, plain, read_harvest
 
 
 def _csv(tmp_path: Path, text: str, name: str = "asked.csv") -> Path:
@@ -148,3 +149,10 @@ def test_files_that_cant_be_used_say_so(tmp_path: Path) -> None:
 def test_an_empty_file_holds_nothing(tmp_path: Path) -> None:
     assert read_harvest([_csv(tmp_path, "")]) == []
     assert read_harvest([_csv(tmp_path, "text\n")]) == []
+
+
+def test_long_runs_of_lines_are_looked_through_at_once() -> None:
+    began = time.process_time()
+    assert not asks("\n" * 50_000)
+    assert asks("\n" * 50_000 + " - what helps")
+    assert time.process_time() - began < 2

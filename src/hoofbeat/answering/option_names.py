@@ -178,7 +178,7 @@ _JOINED = re.compile(
 )
 _SINGULAR_AFTER = re.compile(r"\s*(?:is|was|does|can|could|would|may|has|seems|ist|est|es)\b", re.IGNORECASE)
 _BETWEEN = re.compile(r"""[\s.:,;)\]}("'\-–—*|=>]{0,12}(?:(?:i\.e\.|namely|that is|which is|is)[\s,:]+)?["'(\[]?""")
-_PARENTHESIS = re.compile(r"\s*\([^()]*\)")
+_PARENTHESIS = re.compile(r"(?<!\s)\s*\([^()]*\)")  # from the first space on: from each one, long runs take seconds
 _SHORT_GENUS = re.compile(r"[A-Z]\.\s*[a-z]{3,}")
 _OWN_LABEL = re.compile(r"^\s*(?:\(?[A-Za-z]\)|[A-Za-z][.:])\s+(?=\S)")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")

@@ -149,7 +149,7 @@ def is_refusal(text: str) -> bool:
 
 _BEGINNING = 160  # characters that are shown again of an output that was cut off
 _CUT_OFF = "That ran on and was cut off. Write the whole JSON object again, and keep every text in it short."
-_FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)  # white space is left to the decoder: \s* before .*? is slow
 
 
 class UnreadableOutput(msgspec.Struct, frozen=True):
