@@ -60,3 +60,12 @@ def test_a_run_is_the_same_with_either_ledger_and_two_at_once_pay_once(tmp_path:
     assert found[0] == found[1] == found[2]
     assert "manifest.json" in found[0]
     assert b"postgresql" not in b"".join(found[0].values())
+
+
+def test_an_export_leaves_damaged_calls_out_and_says_so(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.add_all(entry(str(number)) for number in range(3))
+        ledger._db.execute("UPDATE calls SET reply=x'78ff' WHERE key IN (SELECT key FROM calls LIMIT 1)")
+    done = hoofbeat("ledger", "export", "calls.jsonl", "--ledger", "ledger.sqlite", folder=tmp_path)
+    assert "damaged calls that were left out: 1" in done.stderr
+    assert len((tmp_path / "calls.jsonl").read_text().splitlines()) == 2

@@ -194,6 +194,7 @@ def test_a_reply_damaged_inside_is_empty_and_can_be_removed(ledger: Ledger) -> N
     for damaged in (b"\x78\xff", zlib.compress(b" " * 300_000_000), 7, "text"):
         ledger._db.execute("UPDATE calls SET reply=? WHERE key=?", (damaged, bytes.fromhex(key_of("a"))))
         assert ledger.get(key_of("a")) == b""
+    assert [each.key for each in ledger.entries()] == [key_of("b")]
     ledger.remove(key_of("a"))
     assert ledger.get(key_of("a")) is None
     assert ledger.get(key_of("b")) is not None

@@ -63,6 +63,10 @@ def export_command(target: Path, ledger_path: str | None, model: str | None, as_
     check_file(target, ".jsonl")
     with _open(ledger_path) as ledger:
         count = write_jsonl(target, ledger.entries(model=model), private=True)
+        rows = ledger.stats().by_model
+    damaged = sum(int(row["calls"]) for row in rows if model in (None, row["model"])) - count
+    if damaged:
+        screen.say(f"damaged calls that were left out: {damaged}. Commands that need them make them again")
     if as_json:
         screen.emit({"file": str(target), "counts": {"kept": count}})
     else:

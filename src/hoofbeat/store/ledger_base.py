@@ -225,9 +225,9 @@ class CallLedger(ABC):
             after = page[-1].key
 
     def entries(self, *, model: str | None = None, operation: str | None = None) -> Iterator[LedgerEntry]:
-        """All calls, or those of one model or operation, in the order of their keys."""
+        """All calls, or those of one model or operation, in the order of their keys; damaged ones are left out."""
         for page in self.pages(model=model, operation=operation):
-            yield from (row.entry() for row in page)
+            yield from (row.entry() for row in page if unpack(row.request) and unpack(row.reply))
 
     # Claims on calls in flight
 
