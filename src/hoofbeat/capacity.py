@@ -57,6 +57,7 @@ class Costs(Struct, frozen=True, forbid_unknown_fields=True):
     measured: str
     joining: float
     merge: float
+    question: float
     text_per_article: int
     stages: dict[str, StageCost]
     pairs: dict[str, float]
@@ -180,7 +181,7 @@ class _Planner:
             return
         cost = self._costs.stages[name]
         work = (units * cost.work + more) * self._speed
-        serial = units * cost.serial * self._speed
+        serial = (units * cost.serial + merged * self._costs.question) * self._speed
         merging = merged * self._costs.merge * self._speed
         hours = {}
         for nodes in self._nodes:
@@ -321,7 +322,7 @@ def _memory(study: Study, costs: Costs) -> dict[str, float]:
     encoding = study.passages * (size["vector"] + study.characters / max(1, study.passages))
     parts = {
         "import": size["article"] * study.articles,
-        "indexing": size["postings"] * study.passages if lexical else 0.0,
+        "indexing": size["inverting"] * study.passages if lexical else 0.0,
         "encoding": encoding if dense else 0.0,
         "searching": study.passages
         * (size["place"] + (size["postings"] if lexical else 0) + (size["vector"] if dense else 0)),
