@@ -252,6 +252,7 @@ def cluster() -> Iterator[str]:
 
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    os.environ |= {"RAY_worker_niceness": "0"}  # else 15: beside other work they would get hardly any time
     node = {"num_cpus": 2, "object_store_memory": STORE, "include_dashboard": False}
     made: Any = Cluster(initialize_head=True, head_node_args=node)
     try:

@@ -55,6 +55,7 @@ class Costs(Struct, frozen=True, forbid_unknown_fields=True):
     """What was measured, as `capacity.toml` has it."""
 
     measured: str
+    start: float
     joining: float
     merge: float
     question: float
@@ -181,7 +182,8 @@ class _Planner:
             return
         cost = self._costs.stages[name]
         work = (units * cost.work + more) * self._speed
-        serial = (units * cost.serial + merged * self._costs.question) * self._speed
+        begin = 0.0 if merged else self._costs.start  # indexes are open where they were made
+        serial = (begin + units * cost.serial + merged * self._costs.question) * self._speed
         merging = merged * self._costs.merge * self._speed
         hours = {}
         for nodes in self._nodes:
@@ -264,14 +266,15 @@ def _plan_search(planner: _Planner, study: Study, costs: Costs, load: Callable[[
     lexical, dense = _indexes(study.line)
     by_endpoint = encodes_by_endpoint(study.line)
     thousands, searched = study.passages / 1e3, study.questions * study.passages / 1e6
+    asking = study.questions if study.passages else 0
     if lexical:
         planner.work("indexing", study.passages, "passages", thousands)
     if dense and not by_endpoint:
         planner.work("encoding", study.passages, "passages", thousands)
     if lexical:
-        planner.work("searching", study.questions, "questions", searched, merged=study.questions)
+        planner.work("searching", asking, "questions", searched, merged=asking)
     if dense:
-        planner.work("dense search", study.questions, "questions", searched, merged=study.questions)
+        planner.work("dense search", asking, "questions", searched, merged=asking)
     encoded = study.passages + study.questions if by_endpoint else 0
     asked = study.questions * int(tokens_at_most("x" * costs.texts["question"]))
     planner.calls("retrieval", estimate_line(study.line, study.questions, asked, encoded, load))
