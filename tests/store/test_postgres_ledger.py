@@ -68,6 +68,11 @@ def test_it_keeps_finds_and_removes_as_a_file_does(ledger: CallLedger, url: str,
             ledger.prune()
         assert ledger.prune(model="m", before=300) == file.prune(model="m", before=300) == 151
         assert content(ledger) == content(file)
+        for one in (file, ledger):
+            one.remove(key_of("vector"))
+            one.remove(key_of("none"))
+            assert one.get(key_of("vector")) is None
+        assert content(ledger) == content(file)
 
 
 def test_taking_in_what_breaks_halfway_takes_in_nothing(ledger: CallLedger) -> None:
