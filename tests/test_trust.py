@@ -201,3 +201,16 @@ def test_a_plugin_of_the_file_runs_only_with_the_users_word(monkeypatch: pytest.
 class _Plugin:
     name = "mine"
     extensions = ("x",)
+
+
+def test_without_a_home_nothing_is_remembered(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setattr(Path, "home", homeless)
+    write(f'{GATEWAY}key = "AWS_SECRET_ACCESS_KEY"\n')
+    with pytest.raises(TrustNeeded):
+        load_model("judge", ledger=ledger, config=load_config())
+    monkeypatch.setenv(VARIABLE, "1")
+    load_model("judge", ledger=ledger, config=load_config())

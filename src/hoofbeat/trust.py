@@ -35,7 +35,10 @@ _FIX = f"look at the file; then answer yes at a terminal, add --yes, set {VARIAB
 def user_folder() -> Path:
     """Hoofbeat's folder among the user's configuration."""
     chosen = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(chosen) if chosen else Path.home() / ".config") / "hoofbeat"
+    try:
+        return (Path(chosen) if chosen else Path.home() / ".config") / "hoofbeat"
+    except RuntimeError:  # a container's user without a home: nothing is remembered
+        return Path(os.devnull) / "hoofbeat"
 
 
 def is_loopback(address: str) -> bool:
@@ -122,7 +125,7 @@ def _allowed_hosts(variable: str) -> Sequence[str]:
     file = user_folder() / "allowed.toml"
     try:
         hosts = tomllib.loads(file.read_text(encoding="utf-8")).get("keys", {}).get(variable, [])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as err:
         raise UsageError(f"the file of allowed keys can't be read: {err}", where=str(file), fix="correct it") from err
