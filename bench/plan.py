@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.client import stub
 from bench.scale import QUERIES, SIZES, Measured, measure, run
-from hoofbeat.capacity import CallRate, PlannedStage, Study, plan_capacity
+from hoofbeat.capacity import CallRate, PlannedStage, StudySize, plan_capacity
 from hoofbeat.models import load_model
 from hoofbeat.store.call_ledger import Ledger
 
@@ -24,7 +24,7 @@ CORES = 2
 def predicted(stage: str, size: int, measured: Measured, folder: Path) -> PlannedStage:
     """What the plan says of the same work."""
     judging = stage == "judging"
-    study = Study(
+    study = StudySize(
         articles=0 if judging else size,
         characters=measured.characters,
         passages=measured.passages,

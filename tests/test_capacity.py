@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from hoofbeat.audit.audit_estimate import economy_calls
-from hoofbeat.capacity import CallRate, CapacityPlan, PlannedStage, Study, load_costs, plan_capacity, rate_of
+from hoofbeat.capacity import CallRate, CapacityPlan, PlannedStage, StudySize, load_costs, plan_capacity, rate_of
 from hoofbeat.models import Model, load_model
 from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.store.ledger_base import LedgerEntry
 
 RATE = CallRate(seconds=2.0, in_flight=10, max_in_flight=512, source="given")
-SIX_MILLION = Study(articles=6_000_000, characters=80_000_000_000, passages=100_000_000, questions=10_000, sources=500)
+SIX_MILLION = StudySize(
+    articles=6_000_000, characters=80_000_000_000, passages=100_000_000, questions=10_000, sources=500
+)
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_more_nodes_are_never_slower_on_a_large_study(model: Model) -> None:
 
 
 def test_costs_grow_with_the_study(model: Model) -> None:
-    small = Study(articles=1000, characters=20_000_000, passages=25_000, questions=10, line="bm25")
+    small = StudySize(articles=1000, characters=20_000_000, passages=25_000, questions=10, line="bm25")
     plan = plan_capacity(small, model, RATE)
     assert list(stages_of(plan)) == ["import", "near-duplicates", "cutting", "indexing", "searching", "answers",
                                      "judgments"]  # fmt: skip
@@ -79,7 +81,7 @@ def test_costs_grow_with_the_study(model: Model) -> None:
 
 
 def test_a_line_that_asks_a_model_is_counted_by_its_bound(model: Model) -> None:
-    study = Study(articles=100, characters=2_000_000, passages=2500, questions=10, line="hyde > bm25")
+    study = StudySize(articles=100, characters=2_000_000, passages=2500, questions=10, line="hyde > bm25")
     found = stages_of(plan_capacity(study, model, RATE))
     assert found["retrieval"].amount == 10
 

@@ -73,7 +73,7 @@ def load_costs() -> Costs:
     return msgspec.convert(tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")), Costs)
 
 
-class Study(Struct, frozen=True, kw_only=True):
+class StudySize(Struct, frozen=True, kw_only=True):
     """What is planned: documents, questions, sources that answer every question, and how passages are found.
 
     `characters` are those of all articles together. `positions` is how many positions the answers to a question have,
@@ -216,7 +216,7 @@ class _Planner:
 
 
 def plan_capacity(
-    study: Study,
+    study: StudySize,
     model: Model,
     rate: CallRate,
     *,
@@ -253,7 +253,7 @@ def plan_capacity(
     )
 
 
-def _plan_corpus(planner: _Planner, study: Study, costs: Costs) -> None:
+def _plan_corpus(planner: _Planner, study: StudySize, costs: Costs) -> None:
     text = study.characters / 1e6
     pairs = study.articles * (study.articles - 1) / 2 * costs.pairs["share"]
     planner.work("import", study.articles, "articles", text)
@@ -261,7 +261,7 @@ def _plan_corpus(planner: _Planner, study: Study, costs: Costs) -> None:
     planner.work("cutting", study.articles, "articles", text)
 
 
-def _plan_search(planner: _Planner, study: Study, costs: Costs, load: Callable[[str], Model]) -> None:
+def _plan_search(planner: _Planner, study: StudySize, costs: Costs, load: Callable[[str], Model]) -> None:
     """Indexes and searches of the line; an endpoint that encodes is called as other models are."""
     lexical, dense = _indexes(study.line)
     by_endpoint = encodes_by_endpoint(study.line)
@@ -286,7 +286,7 @@ def _indexes(line: str) -> tuple[bool, bool]:
     return any(use.lexical for use in uses), any(use.vectors for use in uses)
 
 
-def _estimates(study: Study, model: Model, costs: Costs) -> dict[str, Estimate]:
+def _estimates(study: StudySize, model: Model, costs: Costs) -> dict[str, Estimate]:
     """The calls of answers and judgments, or with several sources of an audit: each by its stage's own request."""
     pack = load_pack("clinicians")
     shown = {name: "x" * size for name, size in costs.texts.items()}
@@ -319,7 +319,7 @@ def _estimates(study: Study, model: Model, costs: Costs) -> dict[str, Estimate]:
     }
 
 
-def _memory(study: Study, costs: Costs) -> dict[str, float]:
+def _memory(study: StudySize, costs: Costs) -> dict[str, float]:
     """GB that the command needs for each kind of work, and those that a machine should have to search quickly."""
     size, (lexical, dense) = costs.bytes, _indexes(study.line)
     encoding = study.passages * (size["vector"] + study.characters / max(1, study.passages))
@@ -333,7 +333,7 @@ def _memory(study: Study, costs: Costs) -> dict[str, float]:
     return {name: (size["command"] + held) / _GB for name, held in parts.items()}
 
 
-def _disk(study: Study, costs: Costs, calls: int) -> dict[str, float]:
+def _disk(study: StudySize, costs: Costs, calls: int) -> dict[str, float]:
     """GB of each kind of file; those of near-duplicates are there only while documents are compared."""
     size, (lexical, dense) = costs.bytes, _indexes(study.line)
     parts = {
@@ -347,7 +347,7 @@ def _disk(study: Study, costs: Costs, calls: int) -> dict[str, float]:
     return {name: held / _GB for name, held in parts.items()}
 
 
-def _assumptions(study: Study, costs: Costs, rate: CallRate, cores: int, speed: float) -> list[str]:
+def _assumptions(study: StudySize, costs: Costs, rate: CallRate, cores: int, speed: float) -> list[str]:
     servers = "one model server on each node" if rate.servers is None else f"{rate.servers} model servers"
     out = "the maximum of each call" if rate.tokens_out is None else f"{rate.tokens_out:.0f} per call, as in the ledger"
     audit = "all pairs are judged" if study.positions is None else f"economy, {study.positions} positions per question"

@@ -63,7 +63,7 @@ def command(
     From the size of a corpus, questions, sources and a retriever line, with the measured speed of every stage and of
     the model. Nothing is read but the corpus, and no model is called. Every assumption is named in the output.
     """
-    from hoofbeat.capacity import Study, load_costs, plan_capacity, probe, rate_of
+    from hoofbeat.capacity import StudySize, load_costs, plan_capacity, probe, rate_of
     from hoofbeat.models.model_loading import FLEET_IN_FLIGHT, open_session
     from hoofbeat.retrieval.rankings.ranking_plan import passages_of
 
@@ -80,7 +80,7 @@ def command(
         raise UsageError("there is nothing to plan", fix="give --articles or --corpus, --questions, or both")
     if passages is None:
         passages = articles * passages_of(text // articles) if articles else 0
-    study = Study(articles=articles, characters=text, passages=passages, questions=questions, sources=sources,
+    study = StudySize(articles=articles, characters=text, passages=passages, questions=questions, sources=sources,
                   line=line, positions=positions)  # fmt: skip
     with open_session(
         ledger_path=ledger_path, config_path=config_path, reasoning=reasoning, tell=screen.say
