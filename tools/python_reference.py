@@ -33,7 +33,7 @@ RECORDS = (
     "Document", "Passage", "Span", "Question", "Hit", "Answer", "Judgment", "Comparison", "Failure", "Estimate",
 )  # fmt: skip
 ERRORS = ("HoofbeatError", "BudgetSpent", "BatchPending")
-OTHERS = ("SILENT", "aio", "running_on", "__version__")
+OTHERS = ("SILENT", "aio", "keeping_indexes", "running_on", "__version__")
 """Public names that the introduction explains."""
 
 
