@@ -24,9 +24,16 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(tmp_path: Path, number: signal.S
     invented_benchmark(tmp_path / "bench", 200)
     with FaultServer(delay=0.2) as server:
         words = [*_COMMAND, "answer", "bench", "--model", server.spec(), "-o", "out", "--json"]
+        before = signal.signal(number, signal.SIG_DFL)  # a suite under nohup ignores SIGHUP, and so would its commands
         running = subprocess.Popen(
-            words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            words,
+            cwd=tmp_path,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
+        signal.signal(number, before)
         deadline = time.monotonic() + 60
         while not server.answered.total() and time.monotonic() < deadline:
             time.sleep(0.02)

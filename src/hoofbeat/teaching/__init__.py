@@ -194,7 +194,7 @@ def cases() -> list[CaseGold]:
 
 def case_searches() -> dict[str, str]:
     """For each case with a question, what a colleague might type to find its report: few words, and other ones."""
-    return {item.id: item.text for item in _read("cases/searches.jsonl", CaseSearch)}
+    return {item.id: item.text for item in _read("searches.jsonl", CaseSearch)}
 
 
 def patient_questions() -> list[PatientQuestion]:
