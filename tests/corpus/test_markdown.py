@@ -124,6 +124,7 @@ lines = st.lists(st.one_of(pieces, st.text(st.characters(codec="utf-8", exclude_
 
 
 @given(lines)
+@example(["```", " 0"])
 def test_offsets_hold_for_any_markdown(parts: list[str]) -> None:
     check_offsets(markdown("\n".join(parts)))
 

@@ -200,7 +200,7 @@ def _join(ray: ModuleType, address: str) -> None:
     _reach(wanted)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that is started here reports to nobody
     try:
-        ray.init(address=wanted or None, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+        _init(ray, wanted)
     except Exception as err:  # Ray raises many kinds here; none of them is of use to whoever runs the command
         where = wanted or "this machine"
         if any(sign in f"{err} {err.__cause__}" for sign in _REFUSED):
@@ -210,6 +210,17 @@ def _join(ray: ModuleType, address: str) -> None:
             where=where,
             fix=f"use the same versions of Python and of Ray ({ray.__version__} here) on all machines",
         ) from err
+
+
+def _init(ray: ModuleType, address: str) -> None:
+    """Ray Client starts a server for each command, and gives up on a busy head: it is asked once more."""
+    for is_last in (not address.startswith("ray://"), True):
+        try:
+            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+            return
+        except ConnectionError:
+            if is_last:
+                raise
 
 
 def _reach(address: str) -> None:

@@ -110,7 +110,7 @@ class _MarkdownLines:
         while end < len(lines) and not lines[end].strip().startswith(fence):
             end += 1
         kept = [line.rstrip() for line in lines[place + 1 : end] if line.strip()]
-        self.builder.paragraph("\n".join(kept))
+        self.builder.paragraph("\n".join(kept).strip())  # a section begins and ends with text
         return end + 1
 
     def _table(self, lines: list[str], place: int) -> int:
