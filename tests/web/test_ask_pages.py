@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,7 +21,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import Model, load_model
 from hoofbeat.store import Ledger
-from hoofbeat.web import FolderLibrary, Site, SiteSettings, create_app
+from hoofbeat.web import FolderLibrary, Site, SiteSettings, ask_pages, create_app
 from hoofbeat.web.ask_pages import asks_of
 from tests.answering.support import ScriptedServer
 from tests.ask.test_ask_flow import CASE, FEVER, script, states
@@ -184,6 +185,24 @@ def test_the_state_is_told_and_unknown_asks_are_not_here(address: str) -> None:
 
 
 # Jobs
+
+
+def test_an_ask_that_ends_while_its_page_is_made_is_looked_at_again(
+    site: Site, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    job = asks_of(site).start(AskJob(AskRequest(text=CASE), ["cases"]), lambda _: (gate.wait(10), None)[1])
+    choices = ask_pages._choices
+
+    def ended(*given: Any) -> dict[str, Any]:
+        gate.set()
+        finished(job)
+        return choices(*given)
+
+    monkeypatch.setattr(ask_pages, "_choices", ended)
+    page = httpx.get(f"{address}/ask/{job.id}").text
+    assert job.over
+    assert "/static/ask.js" in page, "it loads itself again and shows what came"
 
 
 def finished(job: AskJob) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, HTTPException, Request, Response
@@ -92,6 +93,7 @@ def shown(request: Request, name: str) -> HTMLResponse:
     job = asks_of(site_of(request)).get(name)
     if job is None:
         return not_found(request, _GONE)
+    job = copy.copy(job)  # one moment of it: an ask that ends while its page is made would be over and without a result
     found = job.found
     page = render(
         request,
