@@ -10,7 +10,7 @@ QUICK  := tests/store tests/prompts tests/findings tests/judging tests/benchmark
 # Compiled bytecode is kept: without it every process that a test starts compiles the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick check format golden golden-ray faults bench notebook weights clean
+.PHONY: demo test quick check format docs golden golden-ray faults bench notebook weights clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hoofbeat needs Python 3.11 or newer; name one with PYTHON=...")'
@@ -52,6 +52,10 @@ check: $(STAMP)-dev
 format: $(STAMP)-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The documentation site; a broken link is an error. Open build/site/index.html.
+docs: $(STAMP)-dev
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs build/site
 
 golden: $(STAMP)-core weights
 	$(BIN)/python tools/golden.py

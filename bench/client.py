@@ -5,7 +5,8 @@
 Every client asks the same stub server (a process of its own) different questions with 128 in flight, in rounds that
 take turns, so that a busy machine slows all alike. Hoofbeat's figure includes its ledger: every reply is in the SQLite
 file before it counts. Its level is pinned at `--in-flight` like the others'; in use it starts at 8 and grows. The goal
-is half of bare aiohttp or better. openai-python and Inspect are measured where they are installed.
+is half of bare aiohttp or better. A fleet is the same client with an alias that names four servers.
+openai-python and Inspect are measured where they are installed.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
 
-from hoofbeat.models import CallResult, ChatRequest, Message, load_model
+from hoofbeat.models import CallResult, ChatRequest, Config, Message, ModelSettings, load_model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.store.call_ledger import Ledger
 
 GOAL = 0.5
+FLEET = 4
 QUESTION = (
     "Case {number}: a 54-year-old man has fever, a new heart murmur and three positive blood cultures. Reference: "
     "start intravenous antibiotics and arrange echocardiography. Answer: antibiotics now, then echo. Are they the same?"
@@ -108,11 +110,15 @@ def bare_aiohttp(url: str, width: int) -> Client:
     return run
 
 
-def hoofbeat(url: str, width: int, ledger: Ledger, *, again: bool = False) -> Client:
-    """The whole of `Model.run`: pacing, budget, keys, ledger; `again` asks what the ledger has already."""
+def hoofbeat(url: str, width: int, ledger: Ledger, *, again: bool = False, fleet: Sequence[str] = ()) -> Client:
+    """The whole of `Model.run`: pacing, budget, keys, ledger; `again` asks what the ledger has already.
+
+    `fleet` are the servers of an alias, which are asked in place of the one.
+    """
+    config = Config(models={"fleet": ModelSettings(name="stub", endpoints=list(fleet))} if fleet else {})
 
     def run(start: int, calls: int) -> Timing:
-        model = load_model(f"{url}#stub", ledger=ledger)
+        model = load_model("fleet" if fleet else f"{url}#stub", ledger=ledger, config=config)
         model.pacer = Pacer(start=width, max_in_flight=width)
         requests = [request(number) for number in range(start, start + calls)]
         times: list[Timing] = []
@@ -175,13 +181,15 @@ def inspect_ai(url: str, width: int) -> Client:
     return run
 
 
-def clients(url: str, width: int, ledger: Ledger) -> dict[str, tuple[Client, float]]:
+def clients(url: str, width: int, ledger: Ledger, fleet: Sequence[str] = ()) -> dict[str, tuple[Client, float]]:
     """Name to client and the share of the calls it makes: the slow ones need fewer to be measured."""
     found: dict[str, tuple[Client, float]] = {
         "bare aiohttp": (bare_aiohttp(url, width), 1.0),
         "Hoofbeat, client and ledger": (hoofbeat(url, width, ledger), 1.0),
         "Hoofbeat, all from the ledger": (hoofbeat(url, width, ledger, again=True), 1.0),
     }
+    if fleet:
+        found[f"Hoofbeat, fleet of {len(fleet)}"] = (hoofbeat(url, width, ledger, fleet=fleet), 1.0)
     with suppress(ImportError):
         found[f"openai-python {metadata.version('openai')}"] = (openai_python(url, width), 0.25)
     with suppress(ImportError):
@@ -191,8 +199,11 @@ def clients(url: str, width: int, ledger: Ledger) -> dict[str, tuple[Client, flo
 
 
 def measure(calls: int, width: int, rounds: int) -> dict[str, list[Timing]]:
-    with stub() as url, tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.db") as ledger:
-        contestants = clients(url, width, ledger)
+    with ExitStack() as stack:
+        url, *fleet = [stack.enter_context(stub()) for _ in range(1 + FLEET)]
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        ledger = stack.enter_context(Ledger(Path(folder) / "ledger.db"))
+        contestants = clients(url, width, ledger, fleet)
         times: dict[str, list[Timing]] = {name: [] for name in contestants}
         for number in range(rounds + 1):
             for name, (client, share) in contestants.items():

@@ -1,15 +1,18 @@
 """What Ray costs beside this machine's processes, what stays serial, and whether the command's memory stays flat.
 
-    python -m bench.scale [--times 1] [--rounds 1] [--stages import encoding ...] [--json]
+    python -m bench.scale [--minute] [--times 1] [--rounds 1] [--stages import encoding ...] [--json]
 
-Each stage runs with 2 processes or threads here, then on a Ray cluster of one node with 2 cores, in turns; the quickest
-round counts. Every run is a process of its own. A run on Ray first joins the cluster and starts its workers, which is
-told apart ("joining"): a fixed cost, whatever the work. The serial part is the CPU time of the command's own process on
-Ray: what it reads, sends, collects and writes. With more cores only the rest gets quicker (Amdahl), so a stage ends no
-sooner than that. On Ray an index of two shards is searched, here one without. Peak memory is that of the command's
-process, at a quarter of the size and at the whole.
+Each stage runs with 2 processes or threads here, then on a Ray cluster of one node with 2 cores, in turns. Ratios are
+told three ways: the quickest run of one side to that of the other; the median of the rounds' ratios, which other work
+on the machine disturbs least; and by CPU time, Ray's own processes included. Every run is a process of its own. A run
+on Ray first joins the cluster and starts its workers, which is told apart ("joining"): a fixed cost, whatever the work.
+The serial part is the CPU time of the command's own process on Ray: what it reads, sends, collects and writes. With
+more cores only the rest gets quicker (Amdahl), so a stage ends no sooner than that. "searching" is two shards on Ray
+beside one index here; "searching shards" has two shards on both sides. Peak memory is that of the command's process, at
+a quarter of the size and at the whole.
 
-`--times 15` makes most stages take a minute on two cores; the goal is that Ray then costs at most 15%.
+`--minute` takes sizes at which every stage of the goal takes about a minute on two idle cores; the goal is that Ray
+then costs at most 15%. With `--rounds 3` that takes about 80 minutes and 15 GB of disk.
 """
 
 from __future__ import annotations
@@ -18,19 +21,21 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from bench.answers import write_invented
 from bench.client import stub
-from bench.corpus_import import make
+from bench.corpus_import import family, make
 from bench.lexical_engines import SEED, passages, sentences
 from hoofbeat.cli import cli
 from hoofbeat.corpus import Corpus, import_corpus
@@ -46,11 +51,15 @@ from hoofbeat.store.tables import write_jsonl
 GOAL = 1.15
 CORES = (16, 128, 1024)
 STORE = 200 << 20
+SERVICES = "BENCH_RAY_SERVICES"
 SIZES = {"import": 1600, "near-duplicates": 1600, "cutting": 4000, "indexing": 8000, "encoding": 60, "searching": 2000,
-         "judging": 2000}  # fmt: skip
+         "searching shards": 2000, "judging": 2000}  # fmt: skip
+MINUTE = {"import": 20_000, "near-duplicates": 54_000, "indexing": 275_000, "encoding": 110, "searching": 16_000,
+          "searching shards": 8000, "judging": 65_000}  # fmt: skip
 UNITS = {"import": "articles", "judging": "answers"}
 PASSAGES_A_DOCUMENT = 8
 QUERIES = 512
+CUT = ("indexing", "encoding", "searching", "searching shards")
 
 
 class Clocked(NamedTuple):
@@ -73,39 +82,66 @@ class Clock:
 
 
 class Measured(NamedTuple):
-    """One run: wall seconds; CPU seconds of the command's process, of all its processes here, and of parts on Ray;
-    seconds until the cluster was joined; peak memory of the command's process in MiB; characters of the documents,
-    passages, and bytes of the files that were written."""
+    """One run: wall seconds; CPU seconds of the command's process, of all its processes here, of parts on Ray, and of
+    all processes of the cluster; seconds until the cluster was joined; peak memory of the command's process in MiB;
+    characters of the documents, passages, and bytes of the files that were written."""
 
     wall: float
     own: float
     here: float
     parts: float
+    cluster: float
     joining: float
     peak: float
     characters: int = 0
     passages: int = 0
     written: int = 0
 
+    @property
+    def cpu(self) -> float:
+        """CPU seconds in all, those of Ray's own processes included."""
+        return self.here + self.cluster
+
 
 class Row(NamedTuple):
-    """A stage: the quickest run of each engine, and peak memory on Ray at a quarter of the size."""
+    """A stage: the runs of each engine in turns, and peak memory on Ray at a quarter of the size."""
 
     stage: str
     size: int
-    local: Measured
-    ray: Measured
+    locally: list[Measured]
+    on_ray: list[Measured]
     peak_of_quarter: float
 
     @property
-    def ratio(self) -> float:
-        """Ray's time to this machine's, once the cluster is joined."""
+    def local(self) -> Measured:
+        """The quickest run here."""
+        return min(self.locally, key=lambda one: one.wall)
+
+    @property
+    def ray(self) -> Measured:
+        """The quickest run on Ray."""
+        return min(self.on_ray, key=lambda one: one.wall)
+
+    @property
+    def best(self) -> float:
+        """Ray's quickest time to this machine's, once the cluster is joined."""
         return self.ray.wall / self.local.wall
 
     @property
-    def ratio_in_all(self) -> float:
+    def by_clock(self) -> float:
+        """The median over the rounds of Ray's time to that of the local run just before it."""
+        return median(ray.wall / local.wall for local, ray in zip(self.locally, self.on_ray, strict=True))
+
+    @property
+    def with_joining(self) -> float:
         """The same with joining."""
-        return (self.ray.wall + self.ray.joining) / self.local.wall
+        pairs = zip(self.locally, self.on_ray, strict=True)
+        return median((ray.wall + ray.joining) / local.wall for local, ray in pairs)
+
+    @property
+    def by_cpu(self) -> float:
+        """The median ratio of CPU times, Ray's own processes included."""
+        return median(ray.cpu / local.cpu for local, ray in zip(self.locally, self.on_ray, strict=True))
 
     def seconds(self, cores: int) -> float:
         """The stage on so many cores: the serial part, and the rest divided."""
@@ -145,11 +181,21 @@ def prepare(stage: str, size: int, place: Path, url: str) -> None:
         hoofbeat("answer", str(place / "bench"), "--model", f"{url}#answering", "-o", str(place / "run"), "--json")
     else:
         write_corpus(place / "corpus", size)
+        if stage in CUT:
+            os.environ["HOOFBEAT_CACHE"] = str(place / "cache")
+            index_corpus(Corpus.open(place / "corpus")).collection()
+
+
+def queries(size: int) -> int:
+    """How many queries are searched in so many documents."""
+    return max(QUERIES, size * 4 // 5)
 
 
 def prepared(stage: str, place: Path, target: Path, url: str) -> Callable[[], object]:
-    """The work of a stage; what comes before it is done now."""
+    """The work of a stage; what comes before it is done now. Passages that were cut are linked, not copied."""
     os.environ["HOOFBEAT_CACHE"] = str(target / "cache")
+    if stage in CUT:
+        shutil.copytree(place / "cache", target / "cache", copy_function=os.link)
     if stage == "import":
         return lambda: import_corpus([place / "articles"], target / "corpus", workers=2)
     if stage == "judging":
@@ -167,7 +213,8 @@ def prepared(stage: str, place: Path, target: Path, url: str) -> Callable[[], ob
         return lambda: collection.bm25(0.9, 0.4)
     if stage == "encoding":
         return lambda: collection.dense("minilm")
-    asked = [(f"q{number}", text) for number, text in enumerate(islice(passages(SEED + 1, sentences()), QUERIES))]
+    texts = islice(passages(SEED + 1, sentences()), queries(corpus.manifest.counts.kept))
+    asked = [(f"q{number}", text) for number, text in enumerate(texts)]
     retriever = Retriever(indexes, "bm25")
     retriever.search(asked[:1], 1)
     return lambda: retriever.search(asked, 100)
@@ -192,7 +239,7 @@ def run_one(stage: str, where: str, size: int, place: Path, url: str) -> None:
     if where == "prepare":
         prepare(stage, size, place, url)
         return
-    shards = 2 if where == "ray" and stage == "searching" else 1
+    shards = 2 if stage == "searching shards" or (where == "ray" and stage == "searching") else 1
     with tempfile.TemporaryDirectory(dir=place) as target, keeping_indexes(shards=shards), running_on(where) as engine:
         began = time.perf_counter()
         if where == "ray":
@@ -200,14 +247,16 @@ def run_one(stage: str, where: str, size: int, place: Path, url: str) -> None:
         joining = time.perf_counter() - began
         work = prepared(stage, place, Path(target), url)
         noted = watch(engine) if where == "ray" else []
+        used = _cluster_cpu() if where == "ray" else 0.0
         wall, own, here = time.perf_counter(), _cpu(resource.RUSAGE_SELF), _cpu(resource.RUSAGE_CHILDREN)
         work()
         wall, own = time.perf_counter() - wall, _cpu(resource.RUSAGE_SELF) - own
         here = own + _cpu(resource.RUSAGE_CHILDREN) - here
+        used = _cluster_cpu() - used if where == "ray" else 0.0
         sizes = _sizes(place if (place / "corpus").exists() else Path(target), Path(target))
     status = Path("/proc/self/status").read_text()
     peak = next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
-    print(json.dumps(Measured(wall, own, here, sum(noted), joining, peak, *sizes)._asdict()))
+    print(json.dumps(Measured(wall, own, here, sum(noted), used, joining, peak, *sizes)._asdict()))
 
 
 def _sizes(place: Path, target: Path) -> tuple[int, int, int]:
@@ -224,6 +273,17 @@ def _sizes(place: Path, target: Path) -> tuple[int, int, int]:
 def _cpu(who: int) -> float:
     used = resource.getrusage(who)
     return used.ru_utime + used.ru_stime
+
+
+def _cluster_cpu() -> float:
+    """CPU seconds so far of all processes of the cluster, also of those that have ended."""
+    ticks = 0
+    for service in os.environ[SERVICES].split():
+        for process in family(int(service)):
+            with suppress(OSError):
+                after_name = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+                ticks += sum(map(int, after_name[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def run(stage: str, where: str, size: int, place: Path, url: str, address: str = "") -> str:
@@ -255,6 +315,8 @@ def cluster() -> Iterator[str]:
     os.environ |= {"RAY_worker_niceness": "0"}  # else 15: beside other work they would get hardly any time
     node = {"num_cpus": 2, "object_store_memory": STORE, "include_dashboard": False}
     made: Any = Cluster(initialize_head=True, head_node_args=node)
+    started = (info.process.pid for infos in made.head_node.all_processes.values() for info in infos)
+    os.environ[SERVICES] = " ".join(map(str, started))
     try:
         yield str(made.address)
     finally:
@@ -273,8 +335,7 @@ def compare(stage: str, size: int, rounds: int, address: str, url: str) -> Row:
         for _ in range(rounds):
             for where, runs in seen.items():
                 runs.append(measure(stage, where, size, whole, url, address))
-        best = {where: min(runs, key=lambda one: one.wall) for where, runs in seen.items()}
-    return Row(stage, size, best["local"], best["ray"], small.peak)
+    return Row(stage, size, seen["local"], seen["ray"], small.peak)
 
 
 def show(row: Row) -> None:
@@ -282,7 +343,7 @@ def show(row: Row) -> None:
     local, ray = row.local, row.ray
     print(
         f"| {row.stage} | {row.size:,} {UNITS.get(row.stage, 'documents')} | {local.wall:.1f} | {ray.wall:.1f} "
-        f"| {row.ratio:.2f} | {row.ratio_in_all:.2f} | {(ray.own + ray.parts) / local.here:.2f} | {ray.own:.1f} "
+        f"| {row.best:.2f} | {row.by_clock:.2f} | {row.with_joining:.2f} | {row.by_cpu:.2f} | {ray.own:.1f} "
         f"| {ray.own / (ray.own + ray.parts):.1%} | {row.peak_of_quarter:.0f} → {ray.peak:.0f} "
         f"| {' · '.join(f'{row.seconds(cores):.1f}' for cores in CORES)} |",
         flush=True,
@@ -292,28 +353,36 @@ def show(row: Row) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minute", action="store_true", help="sizes that take a minute on two idle cores")
     parser.add_argument("--times", type=float, default=1.0, help="times the usual sizes (default 1)")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--stages", nargs="*", choices=list(SIZES), default=list(SIZES))
+    parser.add_argument("--stages", nargs="*", choices=list(SIZES))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
+    sizes = {**SIZES, **MINUTE} if options.minute else SIZES
+    stages = options.stages or list(MINUTE if options.minute else SIZES)
     rows = []
     if not options.json:
-        print(f"| stage | size | local, s | Ray, s | Ray to local | with joining | by CPU | serial, s | share "
-              f"| peak of the command at 1/4 → 1, MiB | s on {', '.join(map(str, CORES))} cores |")  # fmt: skip
-        print("|" + "---|" * 11)
+        print(f"| stage | size | local, s | Ray, s | best to best | median ratio | with joining | by CPU | serial, s "
+              f"| share | peak of the command at 1/4 → 1, MiB | s on {', '.join(map(str, CORES))} cores |")  # fmt: skip
+        print("|" + "---|" * 12)
     with cluster() as address, stub() as url:
-        for stage in options.stages:
-            rows.append(compare(stage, round(SIZES[stage] * options.times), options.rounds, address, url))
+        for stage in stages:
+            rows.append(compare(stage, round(sizes[stage] * options.times), options.rounds, address, url))
             if not options.json:
                 show(rows[-1])
     if options.json:
-        told = [row._asdict() | {"local": row.local._asdict(), "ray": row.ray._asdict()} for row in rows]
+        told = [
+            row._asdict()
+            | {"locally": [run._asdict() for run in row.locally], "on_ray": [run._asdict() for run in row.on_ray]}
+            for row in rows
+        ]
         print(json.dumps({"rows": told, "goal": GOAL}))
         return
-    above = [row.stage for row in rows if row.ratio_in_all > GOAL and row.local.wall >= 45]
-    print(f"joining took {min(row.ray.joining for row in rows):.1f} s at least; stages of a minute above {GOAL}: "
-          f"{', '.join(above) or 'none'}")  # fmt: skip
+    long = [row for row in rows if row.local.wall >= 45]
+    above = [f"{row.stage} {row.by_clock:.2f}" for row in long if row.by_clock > GOAL]
+    print(f"joining took {min(row.ray.joining for row in rows):.1f} s at least")
+    print(f"{len(long)} stages took about a minute; above {GOAL} of them: {', '.join(above) or 'none'}")
 
 
 if __name__ == "__main__":

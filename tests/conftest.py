@@ -15,6 +15,7 @@ import signal
 import sys
 from asyncio import AbstractEventLoop
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,8 +89,10 @@ def real_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def launched_browser() -> Iterator[tuple[Browser, AbstractEventLoop]]:
     """The browser of this run, and the loop in which it is driven."""
-    from tests.web.support import browsing  # noqa: PLC0415 - few tests need it
+    from tests.web.support import CHROMIUM, browsing  # noqa: PLC0415 - few tests need it
 
+    if CHROMIUM is None:
+        pytest.skip("needs chromium, which is not installed here")
     with browsing() as opened:
         loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)
@@ -97,15 +100,23 @@ def launched_browser() -> Iterator[tuple[Browser, AbstractEventLoop]]:
         asyncio._set_running_loop(loop)
 
 
+@contextmanager
+def driven(launched: tuple[Browser, AbstractEventLoop]) -> Iterator[Browser]:
+    """The browser of this run, while its loop counts as running: no other loop could run then, so the time is short."""
+    opened, loop = launched
+    assert opened.is_connected(), "the browser has ended in a test before this one"
+    asyncio._set_running_loop(loop)
+    try:
+        yield opened
+    finally:
+        asyncio._set_running_loop(None)
+
+
 @pytest.fixture(scope="module")
 def browser(launched_browser: tuple[Browser, AbstractEventLoop]) -> Iterator[Browser]:
     """The browser of this run, which tests visit in tabs that they open and close.
 
-    Its loop counts as running from its start to its end, and no other could run then: tests of other modules must not
-    see it. Each start took two seconds, and there are fifteen modules.
+    Tests of other modules must not see its loop. Each start took two seconds, and there are fifteen modules.
     """
-    opened, loop = launched_browser
-    assert opened.is_connected(), "the browser has ended in a test before this one"
-    asyncio._set_running_loop(loop)
-    yield opened
-    asyncio._set_running_loop(None)
+    with driven(launched_browser) as opened:
+        yield opened

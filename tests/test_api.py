@@ -78,7 +78,7 @@ async def _walk(verbs: Any, spec: str, given_answers: Path) -> None:
     estimate = await verbs.answer(bench, estimate=True, **options)
     assert estimate.calls == 6
     run = await verbs.answer(bench, "run", **options)
-    with pytest.warns(UserWarning, match="is a model that answered"):
+    with pytest.warns(UserWarning, match="also wrote answers here"):
         judged = await verbs.judge(run, "judged", judge=spec, by=["equivalence", "exact"])
     audit = await verbs.audit_sources(
         books, "teaching", "audit", model=spec, sources=HANDBOOKS, question_ids="tq-01", line="bm25"

@@ -63,7 +63,7 @@ def test_more_nodes_are_never_slower_on_a_large_study(model: Model) -> None:
     for stage in plan.stages:
         hours = [stage.hours[count] for count in plan.nodes]
         assert hours == sorted(hours, reverse=True)
-        assert hours[-1] >= stage.serial_hours, "what the command does by itself is not shortened"
+        assert hours[-1] >= stage.serial_hours, "more nodes do not shorten"
     assert plan.hours[64] == pytest.approx(sum(stage.hours[64] for stage in plan.stages))
 
 

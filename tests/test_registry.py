@@ -79,7 +79,7 @@ def test_a_plugin_file_is_found_listed_and_announced_to_child_processes(found: R
 
 
 def test_a_name_that_is_taken_is_refused(found: Registry, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is a greeting 'hi' already"):
+    with pytest.raises(UsageError, match="there is already a greeting 'hi'"):
         found.load_file(plugin(tmp_path, "GREETING = Greeting('hi')\n"))
     assert found.plugins == ()
 

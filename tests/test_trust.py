@@ -58,7 +58,7 @@ def test_prices_and_limits_of_a_built_in_name_may_be_given() -> None:
 @pytest.mark.parametrize("identity", ["embedded", "embedded:smollm2-135m@abc", "replay:x"])
 def test_no_endpoint_goes_under_the_name_of_a_local_model(identity: str) -> None:
     write(f'{GATEWAY}identity = "{identity}"\n')
-    with pytest.raises(UsageError, match="only a model on this machine"):
+    with pytest.raises(UsageError, match="reserved for models on this machine"):
         load_config()
 
 

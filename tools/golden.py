@@ -9,6 +9,7 @@ and no other part of the package, so that it outlasts any change inside.
     python tools/golden.py --only 'audit*'  only these commands, and what they need
     python tools/golden.py --keep before    leave the files in this folder, to look into a difference with diff -r
     python tools/golden.py --on ray         the same bytes are expected from a Ray cluster (add --fresh)
+    python tools/golden.py --twice          run every command twice: the second run must change nothing and call nobody
     python tools/golden.py --write          accept what is written now, unless a command fails
 """
 
@@ -52,6 +53,8 @@ LEFT_OUT = (".sqlite", ".db", "-wal", "-shm", "-claims", "calls.jsonl", ".out", 
 seconds. Keys, what is made from them, and the JSON objects without such fields are compared instead."""
 VECTORS = Path(tempfile.gettempdir(), f"hoofbeat-golden-vectors-{os.getuid()}")
 """Vectors are kept from run to run, by encoder and text: minilm takes half of the time. Indexes are made anew."""
+CHANGING = ("review", "ledger", "judge-sheet")
+"""Verbs that change a store of theirs each time, and a command that never writes over a sheet."""
 Facts = dict[str, str]
 Main = Callable[[list[str]], None]
 
@@ -609,7 +612,7 @@ def facts_of(step: Step, watch: Watch, result: tuple[int, str, str], folder: Pat
     if "Traceback" in err:
         print(err, file=sys.stderr)
     try:
-        told = without(json.loads(out), {"seconds", *step.drop.split()})
+        told = without(json.loads(out), {"seconds", "earlier_replies", *step.drop.split()})
     except json.JSONDecodeError:
         told = out.encode()
     if str(folder).encode() in told:
@@ -617,8 +620,10 @@ def facts_of(step: Step, watch: Watch, result: tuple[int, str, str], folder: Pat
     return {"exit code": str(code), "output": digest(told), **facts}
 
 
-def run_all(steps: list[Step], folder: Path, cache: Path, *, loud: bool, engine: str) -> dict[str, Facts]:
-    """Run the steps in the folder; what each wrote."""
+def run_all(
+    steps: list[Step], folder: Path, cache: Path, *, loud: bool, engine: str, twice: bool = False
+) -> dict[str, Facts]:
+    """Run the steps in the folder; what each wrote, and with `twice` what a second run changed."""
     prepare(folder)
     main = load({step.words[0] for step in steps})
     written: dict[str, Facts] = {}
@@ -629,7 +634,12 @@ def run_all(steps: list[Step], folder: Path, cache: Path, *, loud: bool, engine:
                 step.before(folder)
                 watch.changes()
             result = run(main, step, folder, cache, loud=loud)
-            written[step.name] = facts_of(step, watch, result, folder)
+            facts = written[step.name] = facts_of(step, watch, result, folder)
+            if twice and step.visit is None and not {step.name, step.words[0]} & {*CHANGING}:
+                again = facts_of(step, watch, run(main, step, folder, cache, loud=loud), folder)
+                again.pop("output")  # it says how many calls were made now
+                told = {name: value for name, value in again.items() if facts.get(name) != value}
+                facts |= {f"second run: {name}": value for name, value in told.items()}
     return written
 
 
@@ -654,7 +664,10 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true", help="compute the encoders' vectors anew, too")
     parser.add_argument("--loud", action="store_true", help="say how long each command computed")
     parser.add_argument("--on", default="local", metavar="WHERE", help="where the commands' work runs: local or ray")
+    parser.add_argument("--twice", action="store_true", help="run every command twice; the second run changes nothing")
     given = parser.parse_args()
+    if given.twice and given.write:
+        parser.error("--write accepts one run, not two")
     steps = plan(STEPS, given.only)
     if not steps:
         parser.error(f"no command fits {' or '.join(given.only)}")
@@ -667,7 +680,7 @@ def main() -> int:
         if not given.fresh:
             VECTORS.mkdir(mode=0o700, exist_ok=True)
             (cache / "vectors").symlink_to(VECTORS)
-        found = run_all(steps, folder, cache, loud=given.loud, engine=given.on)
+        found = run_all(steps, folder, cache, loud=given.loud, engine=given.on, twice=given.twice)
     finally:
         shutil.rmtree(scratch)
     expected: dict[str, Facts] = json.loads(EXPECTED.read_text("utf-8")) if EXPECTED.exists() else {}

@@ -167,7 +167,7 @@ def _distraction(a: Asked) -> dict[str, Any]:
         " The patient also takes drops for dry eyes, has a healed fracture of the wrist, wears reading glasses, and"
         " came with a neighbour who had driven all night."
     )
-    return {"changes": "Side conditions.", "context": a.shown.get("case", a.longest) + more}
+    return {"changes": "Side conditions.", "context": a.shown.get("case", a.longest) + more, "added": [more.strip()]}
 
 
 def _reasoning(a: Asked) -> dict[str, Any]:
@@ -250,7 +250,8 @@ def _moment(a: Asked) -> dict[str, Any]:
         "told": "no",
         "difference": "",
     }
-    return {"running": [] if a.digest % 3 else [left_out], "later": [], "conflicts": [], "measures": []}
+    running = [] if a.digest % 3 else [left_out]
+    return {"running": running, "later": [], "closed": [], "conflicts": [], "measures": []}
 
 
 def _reviewed(a: Asked) -> dict[str, Any]:
@@ -286,7 +287,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "before after limitations": _course,
         "answer rationale core context question": _question,
         "answer rationale core question": _question,
-        "changes context": _distraction,
+        "changes context added": _distraction,
         "quote answer passage": _source,
         "statements": _statements,
         "reason relevance support": _grades,
@@ -297,7 +298,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "reason answer answerable missing": _tried,
         "reason match supported missing rival": _tried,
         "options": _compared,
-        "running later conflicts measures": _moment,
+        "running later closed conflicts measures": _moment,
         "problems verdict reason edits accepted grading_note new_question new_answer requirements exclusions "
         "answer_check": _reviewed,
         "problems verdict reason edits new_question new_answer new_options": _reviewed,
@@ -309,7 +310,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
 
 _USUAL = ("new-step", "nothing", "good", "same", "none")
 """Words of a closed list that let an item go on; they are said three times of four."""
-_NO = {"given_away", "named"}
+_NO = {"given_away", "named", "cause", "decision"}
 """Questions whose usual answer is no."""
 
 

@@ -1,6 +1,7 @@
-"""Turn a notebook's source (a Python file with cells after `# %%`) into an .ipynb file; the source is what is kept.
+"""Notebooks from their sources (Python files with cells after `# %%`): as .ipynb, or run and rendered as Markdown.
 
-python tools/notebook.py docs/notebooks/first_study.py out
+python tools/notebook.py docs/notebooks/first_study.py out      write out/first_study.ipynb
+`python -m tools.docs_refresh` runs all of docs/notebooks and writes the page of each.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import nbclient
 import nbformat.v4
 
 _CELL = re.compile(r"^# %%(.*)$", re.MULTILINE)
+_STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
+_SPACE = re.compile(r">\s+<")
 
 
 def notebook(source: Path) -> Any:
@@ -28,6 +32,35 @@ def notebook(source: Path) -> Any:
             cells.append(nbformat.v4.new_code_cell(text, id=f"cell-{number}"))  # type: ignore[no-untyped-call]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return nbformat.v4.new_notebook(cells=cells, metadata=kernel)  # type: ignore[no-untyped-call]
+
+
+def execute(made: Any, folder: Path) -> None:
+    """Run a notebook's cells in a folder; the outputs are kept in it."""
+    nbclient.NotebookClient(made, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+
+
+def rendered(made: Any, name: str) -> str:
+    """A notebook that was run as a page: text, code, and what each cell returned. Progress bars are left out."""
+    parts = []
+    for cell in made.cells:
+        if cell.cell_type == "markdown":
+            parts.append(cell.source)
+            continue
+        parts.append(f"```python\n{cell.source}\n```")
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                parts.append(_shown(output.data))
+            elif output.output_type == "stream" and output.name == "stdout":
+                parts.append(f"```text\n{output.text.rstrip()}\n```")
+    told = f"<!-- Written by python -m tools.docs_refresh from {name}: change that file. -->"
+    return "\n\n".join([told, *parts]) + "\n"
+
+
+def _shown(data: Any) -> str:
+    if "text/html" in data:
+        html = _SPACE.sub("><", _STYLE.sub("", data["text/html"])).strip().replace("\n", " ")
+        return f'<div class="output">{html}</div>'
+    return f"```text\n{data['text/plain']}\n```"
 
 
 if __name__ == "__main__":

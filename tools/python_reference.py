@@ -1,4 +1,4 @@
-"""Write the reference part of docs/python.md from the docstrings and signatures of the public names.
+"""Write docs/python_reference.md from the docstrings and signatures of the public names.
 
 python tools/python_reference.py            write it
 python tools/python_reference.py --check    exit with 1 where it is not up to date
@@ -17,8 +17,13 @@ import msgspec
 
 import hoofbeat
 
-PAGE = Path(__file__).parents[1] / "docs" / "python.md"
-MARK = "<!-- below: written by tools/python_reference.py -->\n"
+PAGE = Path(__file__).parents[1] / "docs" / "python_reference.md"
+HEAD = """\
+# Python reference
+
+Every public name of `import hoofbeat as hb`, written from the code by `tools/python_reference.py`.
+[Python](python.md) says how they are used.
+"""
 VERBS = (
     "open", "import_corpus", "filter_corpus", "build", "retrieve", "find_evidence", "answer", "import_predictions",
     "judge", "audit_sources", "audit_answers", "check", "check_leakage", "compare", "report", "run_paper",
@@ -34,12 +39,12 @@ RECORDS = (
 )  # fmt: skip
 ERRORS = ("HoofbeatError", "BudgetSpent", "BatchPending")
 OTHERS = ("SILENT", "aio", "keeping_indexes", "running_on", "__version__")
-"""Public names that the introduction explains."""
+"""Public names that docs/python.md explains."""
 
 
 def reference() -> str:
     """The reference, as Markdown."""
-    parts = [MARK, "\n## Verbs\n"]
+    parts = [HEAD, "\n## Verbs\n"]
     parts += [part for name in VERBS for part in _function(name, getattr(hoofbeat, name))]
     parts += ["\n## Folders\n"]
     parts += [part for name in FOLDERS for part in _class(name, getattr(hoofbeat, name))]
@@ -96,9 +101,12 @@ def _first(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
+def is_current() -> bool:
+    """Whether the page is what would be written now."""
+    return PAGE.is_file() and PAGE.read_text(encoding="utf-8") == reference()
+
+
 if __name__ == "__main__":
-    page = PAGE.read_text(encoding="utf-8")
-    wanted = page.partition(MARK)[0] + reference()
     if "--check" in sys.argv:
-        sys.exit(page != wanted)
-    PAGE.write_text(wanted, encoding="utf-8")
+        sys.exit(not is_current())
+    PAGE.write_text(reference(), encoding="utf-8")

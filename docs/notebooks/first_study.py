@@ -3,8 +3,9 @@
 #
 # From documents to a report on the teaching set, which is invented. Research software, not for clinical use.
 #
-# `make notebook` turns this file into a notebook. The model is the tiny one that comes with the package; name another
-# with the environment variable `STUDY_MODEL`, for example `openai:NAME` or `http://host:8000/v1#NAME`.
+# `make notebook` turns this file into a notebook. The model is a recording: a strong model wrote the replies
+# beforehand, and `replay:teaching` replays them. Name another with the environment variable `STUDY_MODEL`, for
+# example `openai:NAME`, `http://host:8000/v1#NAME`, or `embedded`.
 
 # %%
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 import hoofbeat as hb
 from hoofbeat import teaching
 
-MODEL = os.environ.get("STUDY_MODEL", "embedded")
+MODEL = os.environ.get("STUDY_MODEL", "replay:teaching")
 HERE = Path(os.environ.get("STUDY_FOLDER", "study"))
 
 # %% [markdown]
@@ -27,7 +28,7 @@ corpus
 
 # %%
 bench = hb.build("teaching", corpus, HERE / "benchmark")
-bench.questions[0]
+bench.questions[0].text, bench.questions[0].answer
 
 # %% [markdown]
 # ## Rankings
@@ -47,7 +48,7 @@ rankings[0].table("queries").pivot(on="measure", index="query", values="value")
 # %% [markdown]
 # ## Answers and judgments
 #
-# First what it would cost, then the answers. What is answered once is in the ledger and is not asked again.
+# First what it would cost, then the answers. The ledger keeps every answer, so nothing is paid twice.
 
 # %%
 CONDITIONS = ["closed", "bm25 @2"]

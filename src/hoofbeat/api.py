@@ -2,7 +2,7 @@
 
 Functions take paths or the objects that other functions returned, and write one folder each. Those that call models
 take `ledger`, `config` and `budget` as the command does, and with `estimate=True` return what they would spend instead
-of spending it. What a reader of the result should know comes as a Python warning. Each function loads what it needs
+of spending it. Notes about a result are Python warnings. Each function loads what it needs
 when it is called.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from hoofbeat.calls import command_words, verb
-from hoofbeat.folders import CheckFolder, LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path
+from hoofbeat.folders import CheckFolder, LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path, folders_in
 from hoofbeat.progress import Progress, default_progress
 from hoofbeat.store.artefact import ArtefactFolder
 
@@ -58,8 +58,8 @@ def import_corpus(
 ) -> Corpus:
     """Read files and folders of documents into a corpus.
 
-    `facets` are given to every document; `mapping` names the fields of JSONL and CSV files (`id=pmcid,text=body`). A
-    file that can't be read never stops the import: it is listed with its reason in the table `rejected`.
+    Every document gets the `facets`; `mapping` names the fields of JSONL and CSV files (`id=pmcid,text=body`). A file
+    that can't be read does not stop the import: the table `rejected` lists it with the reason.
     """
     from hoofbeat import corpus
 
@@ -85,7 +85,7 @@ def filter_corpus(
     title: str = "",
     progress: Progress | None = None,
 ) -> Corpus:
-    """Keep the documents that pass every filter (`keep="year>=2023"`), as a new corpus with its funnel."""
+    """Keep the documents that pass every filter (`keep="year>=2023"`), as a new corpus with counts per step."""
     from hoofbeat.corpus import Corpus
     from hoofbeat.corpus.filter import parse_filters
     from hoofbeat.corpus.funnel import filter_corpus
@@ -120,6 +120,7 @@ def build(
     committee: Names = (),
     encoder: str = "minilm",
     seed: int = 0,
+    limit: int | None = None,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
     budget: str | None = None,
@@ -131,8 +132,9 @@ def build(
     """Make a benchmark from a corpus by a recipe: its name, or the path of a Python file that defines one.
 
     `parameters` are those of the recipe (`hoofbeat build RECIPE --help` lists them). `second` is a second model for the
-    steps that want another one, `committee` the models that steps ask in turn. The recipe `teaching` takes none of
-    these. An estimate is for the first step that has calls to make; a warning says what follows it.
+    steps that need another one, `committee` the models that some steps ask in turn. `limit` takes only the first
+    documents. The recipe `teaching` takes none of these. An estimate covers the first step that needs calls; a warning
+    says what follows it.
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.corpus import Corpus
@@ -153,6 +155,7 @@ def build(
             committee=_names(committee),
             encoder=encoder,
             seed=seed,
+            limit=limit,
             parameters=parameters,
             estimating=estimate,
             progress=progress or default_progress(),
@@ -223,8 +226,8 @@ def retrieve(
 ) -> list[RankingsFolder] | Estimate:
     """Rank documents for the questions of a benchmark with one retriever line or several, and measure the rankings.
 
-    `target` is a benchmark, a corpus to be searched for `queries`, or a folder in BEIR's or R2MED's layout. Several
-    lines (or `runs`, TREC runs of other software) have a folder each in `output`, and a comparison beside them.
+    `target` is a benchmark, a corpus to search for `queries`, or a folder in BEIR's or R2MED's layout. With several
+    lines (or `runs`, TREC runs of other software), `output` holds one folder for each and a comparison.
     """
     from hoofbeat.models.model_loading import UsedModels, late_models
     from hoofbeat.reports.comparison.rankings import compare_rankings
@@ -282,9 +285,9 @@ def find_evidence(
     reasoning: int | None = None,
     progress: Progress | None = None,
 ) -> ArtefactFolder:
-    """Find evidence for every question in every document by itself, instead of ranking the documents.
+    """Search inside every document separately for evidence on every question, instead of ranking documents.
 
-    `target` is what `retrieve` takes. The table `evidence` has the passages of each document with how they were found.
+    `target` is what `retrieve` takes. The table `evidence` has the passages of each document and how they were found.
     """
     from hoofbeat.models.model_loading import UsedModels, late_models
     from hoofbeat.retrieval.rankings.ranking_plan import find_evidence, plan_rankings, read_lines
@@ -361,9 +364,9 @@ def answer(
 ) -> Run | Estimate:
     """Let one model or several answer a benchmark under one condition or several.
 
-    Conditions are `closed`, `images`, `first 20%`, `oracle`, a retriever line with how many passages
-    (`bm25 + dense @3`), or `agent over bm25 + dense`. Without `protocols` an answer is taken by letter where a question
-    has options, else as free text.
+    Conditions are `closed`, `images`, `first 20%`, `oracle`, a retriever line with the number of passages
+    (`bm25 + dense @3`), or `agent over bm25 + dense`. Without `protocols`, a question with options is answered by
+    letter, any other in free text.
     """
     from hoofbeat.answering import Run
     from hoofbeat.answering.run_plan import plan_run
@@ -404,9 +407,9 @@ def import_predictions(
     fields: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Turn answers that other software gave (JSONL, CSV or Parquet) into a run.
+    """Import answers of other software (JSONL, CSV or Parquet) as a run.
 
-    `fields` names the file's fields where they are not found by themselves: `{"id": "pmid", "predicted": "choice"}`.
+    `fields` names fields that are not detected: `{"id": "pmid", "predicted": "choice"}`.
     `model` and `condition` are the names for files without such a field.
     """
     from hoofbeat.answering import Run
@@ -492,13 +495,12 @@ def judge(
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> JudgmentFolder | Estimate:
-    """Judge the answers of a run, or add judgments to a folder that has some.
+    """Judge the answers of a run, or add judgments to a folder of judgments.
 
-    `judge` is the model that judges; of several the majority decides. `by` are aspects and scorers; without it,
+    `judge` is the model that judges; with several, the majority decides. `by` are aspects and scorers; the default is
     `choice` for answers that choose an option and `equivalence` for the others. `humans` are files of people's labels.
-    `encoder`, `idf`, `layer` and `baseline` are BERTScore's. `benchmark` is a later version of the questions, by whose
-    right answers is judged.
-    A model is loaded only for what asks one.
+    `encoder`, `idf`, `layer` and `baseline` are for BERTScore. `benchmark` is a later version of the questions, whose
+    right answers are used. Scorers that need no model load none.
     """
     from hoofbeat.judging import JudgmentFolder
     from hoofbeat.judging.judge_plan import plan_judging
@@ -608,12 +610,13 @@ def audit_sources(
 ) -> Audit | Estimate:
     """Ask every source of a corpus the same questions, one source at a time, and compare the answers.
 
-    `questions` is a benchmark, `teaching`, or `teaching:PACK`. `judge` is the model that compares the answers, if not
-    the one that answers; of several the majority decides. `sources` and `question_ids` choose some. A source is a
-    document; with `by="institution"`, all documents of one institution are one source. `trial` is a trial of the judge,
-    which the audit keeps. `words` is a table of words for the same thing, besides those of the pack. `economy` is the
-    share of carried labels that may be wrong: pairs are judged between positions into which `economy_model` (by default
-    the first judge) sorts the answers, and `economy_check` carried labels are checked.
+    `questions` is a benchmark, `teaching`, or `teaching:PACK`. `judge` is the model that compares the answers, if it is
+    not the one that answers; with several, the majority decides. `sources` and `question_ids` select some. A source is
+    a document; with `by="institution"`, all documents of an institution are one source. `trial` is a trial of the
+    judge, which the audit records. `words` is a table of synonyms, added to those of the pack. `economy` saves calls:
+    `economy_model` (by default the first judge) groups the answers by position, pairs are judged between positions, and
+    the labels are copied to the other pairs. At most this share of the copied labels may be wrong; `economy_check` of
+    them are checked.
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
@@ -681,9 +684,9 @@ def audit_answers(
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> Audit | Estimate:
-    """Compare answers that other software or people gave, source by source, in a JSONL, CSV or Parquet file.
+    """Compare the answers of other software or of people, source by source, from a JSONL, CSV or Parquet file.
 
-    The file has the fields `question`, `source`, `answer` and, if known, `absent`; `fields` says what it calls them
+    The file has the fields `question`, `source`, `answer` and, if known, `absent`; `fields` gives their names there
     (`"id=focus+qtype,source=site"`). The other options are those of `audit_sources`.
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
@@ -737,10 +740,10 @@ def check(
     estimate: bool = False,
     progress: Progress | None = None,
 ) -> CheckFolder | Estimate:
-    """Look for leaks, second right answers, giveaways, unanswerable questions and bias in a benchmark.
+    """Check a benchmark for leaks, second right answers, giveaways, unanswerable questions and bias.
 
-    `left_out` are parts to leave out (`leaks`, `options`, `place`, `answer`, `guess`, `compare`); `rules_only` leaves
-    out the last three, which call a model. `second_model` answers and guesses in place of `model`. `answers` are runs
+    `left_out` are parts to skip (`leaks`, `options`, `place`, `answer`, `guess`, `compare`); `rules_only` skips the
+    last three, which call a model. `second_model` answers and guesses instead of `model`. `answers` are runs
     and judgments of its questions, for the analysis of items, baselines, calibration and power.
     """
     from hoofbeat.benchmarks import Benchmark
@@ -829,8 +832,9 @@ def check_leakage(
     """Look for signs that models have seen a benchmark's questions, each with its control and interval.
 
     `judged` and `runs` are earlier answers, for accuracy by date and the gap between closed and open book; `cutoffs`
-    are the ends of models' training data (`"openai:NAME=2024-06"`); `against` are other benchmarks to look for the
-    questions in; `left_out` are parts to leave out (`likelihood`, `continuation`, `rationale`, `canary`, `near`).
+    are the ends of models' training data (`"openai:NAME=2024-06"`); `against` are other benchmarks that are
+    searched for the questions; `left_out` are parts to skip (`likelihood`, `continuation`, `rationale`, `canary`,
+    `near`).
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.leakage.leakage_check import plan_leakage_check
@@ -873,9 +877,9 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ReportFolder:
-    """Compare rankings, or answers, of the same questions: intervals, paired tests, and the questions that flipped.
+    """Compare rankings, or answers, of the same questions: intervals, paired tests, and changed verdicts.
 
-    `systems` chooses among answers; `judged` and `condition` are the judgments that go with rankings.
+    `systems` selects among answers; `judged` and `condition` are judgments of answers made with the rankings.
     """
     from hoofbeat.reports.comparison import compare_folders
 
@@ -904,16 +908,17 @@ def report(
     size: int = 500,
     progress: Progress | None = None,
 ) -> ReportFolder:
-    """Put folders of any kind into one self-contained report, as HTML, Markdown, CSV and LaTeX.
+    """Write one self-contained report on folders: HTML, Markdown, CSV and LaTeX.
 
-    `published` are papers whose figures are put beside ours; `errors` is what people said of wrong answers.
+    A folder of folders (the demo, a grid) means the folders in it. `published` are papers whose figures are shown
+    beside yours; `errors` are people's labels of wrong answers.
     """
     from hoofbeat.reports.report_build import build_report
     from hoofbeat.reports.report_writer import FORMATS
-    from hoofbeat.reports.section import ReportOptions
+    from hoofbeat.reports.section import ReportOptions, report_kinds
 
     made = build_report(
-        _paths(folders),
+        folders_in(_paths(folders), report_kinds()),
         folder_path(output),
         title=title,
         options=ReportOptions(
@@ -966,9 +971,9 @@ def run_paper(
 ) -> ReportFolder | Estimate:
     """Run a paper's protocol on a benchmark (R2MED: on several), and write one folder with one report.
 
-    `paper` is the name of a preset (`hoofbeat run --help` lists them). Where the run differs from the paper is said as
-    warnings and in the report. `judge` is the first model where none is named; `retrievers` take the place of the
-    preset's lines; `encoder` is BERTScore's.
+    `paper` is the name of a preset (`hoofbeat run --help` lists them). Warnings and the report say where
+    the run differs from the paper. `judge` is by default the first model; `retrievers` replace the preset's lines;
+    `encoder` is for BERTScore.
     """
     from hoofbeat.models import Estimate
     from hoofbeat.presets.paper_run import plan_paper
@@ -989,7 +994,7 @@ def run_paper(
         )
         if estimate:
             return sum(planned.estimates(progress=shown).values(), Estimate(max_money=0.0))
-        _warn([f"{each.what}: {each.paper}; here {each.here}" for each in planned.differences])
+        _warn([f"{each.what}: in the paper {each.paper}; here {each.here}" for each in planned.differences])
         return ReportFolder(planned.write(folder_path(output), command=command_words(), progress=shown))
 
 
@@ -1011,7 +1016,7 @@ def ask_corpora(
 ) -> AskResult:
     """Search corpora for reports like the case in `text`, and with a `model` answer it from them, with citations.
 
-    `by` is what tells sources apart to compare them: a facet, `document`, `none`, or `auto`.
+    `by` says how to distinguish sources: a facet, `document`, `none`, or `auto`.
     """
     from hoofbeat.ask.ask_flow import prepare_ask, run_ask
     from hoofbeat.ask.ask_records import AskRequest
@@ -1039,11 +1044,11 @@ def import_benchmark(
     title: str = "",
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Import published questions as a benchmark: a file or folder in one of the formats that are recognised.
+    """Import published questions, a file or folder in a known format, as a benchmark.
 
-    `form` names the format where it is not recognised (`hoofbeat benchmark import --help` lists them), `mapping` the
-    fields of a table, `count_from` the number of the first option where numbers name options. Rows that can't be read
-    are listed in the table `rejected`.
+    `form` names the format if it is not detected (`hoofbeat benchmark import --help` lists them), `mapping` the fields
+    of a table, `count_from` the number of the first option if answers are numbers. The table `rejected` lists rows that
+    can't be read.
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.benchmarks.benchmark_import import import_benchmark
@@ -1074,10 +1079,10 @@ def export(
     questions: PathLike | None = None,
     progress: Progress | None = None,
 ) -> ArtefactFolder:
-    """Write a benchmark or a corpus in a format that others read (`form="beir"`).
+    """Write a benchmark or a corpus in a format that other software reads (`form="beir"`).
 
-    For a benchmark, `corpus` holds its documents, if not beside it. For a corpus, `questions` is a benchmark to take
-    along.
+    For a benchmark, `corpus` holds its documents, if they are not beside it. For a corpus, `questions` is a benchmark
+    to export with it.
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.benchmarks.export import corpus_of_export, export_benchmark
@@ -1107,9 +1112,9 @@ def export(
 
 @verb
 def create_study(folder: PathLike, *, database: str = "review.db", **options: Any) -> StudyCreation:
-    """Have people look at a folder: make a study of it in the review store, unless it is there.
+    """Let people review a folder: create a study of it in the review store, unless it exists.
 
-    The folder is a benchmark with tasks for reviewers, an audit, packets, a run or judgments; `options` are those of
+    The folder is a benchmark with review tasks, an audit, packets, a run or judgments; `options` are those of
     `hoofbeat review` (`form`, `sample`, `per_item`, `overlap`, `assign`, `exam`, ...). `hoofbeat review` without a
     folder serves the pages.
     """
@@ -1131,10 +1136,10 @@ def export_labels(
     each: bool = False,
     blind: bool = False,
 ) -> list[Path]:
-    """Write what people said in studies as `judge`, `audit validate` and `build` read it; returns the files.
+    """Write the labels of studies for `judge`, `audit validate` and `build`; returns the files.
 
-    With `each`, everybody's own labels of every round, without what was settled; with `blind`, Reviewer 1, 2, … in
-    place of names. Several studies of one artefact can go into one file.
+    With `each`: every person's own labels of every round, without settled conflicts. With `blind`: Reviewer 1, 2, …
+    instead of names. Several studies of the same folder can go into one file.
     """
     from hoofbeat.review.label_export import export_labels, join_exports, write_export
     from hoofbeat.review.review_store import ReviewStore
@@ -1146,7 +1151,7 @@ def export_labels(
 
 @verb
 def export_exam(study: str, output: PathLike = "exam", *, database: str = "review.db", blind: bool = False) -> Run:
-    """Write the answers that people gave in an exam as a run, to be judged and reported like a model's."""
+    """Write people's answers in an exam as a run, which can be judged and reported like a model's."""
     from hoofbeat.answering import Run
     from hoofbeat.review.exam_results import write_exam_run
     from hoofbeat.review.review_store import ReviewStore
@@ -1167,11 +1172,11 @@ def apply_reviews(
     corpus: PathLike | None = None,
     database: str = "review.db",
 ) -> Benchmark:
-    """Carry out on a benchmark what reviewers decided: a new benchmark of the next version, with what differs.
+    """Apply reviewers' decisions to a benchmark: writes its next version, and a list of changes.
 
-    The decisions are those of `studies`, or of a file of `labels`; `judged` are judgments by relevance, which grade
-    documents that support an answer. `corpus` holds the documents, if not beside the
-    benchmark: words of a source are added from it.
+    The decisions are those of `studies`, or of a file of `labels`; `judged` are judgments of relevance, which grade
+    documents that support an answer. `corpus` holds the documents, if they are not beside the benchmark: words from a
+    source are added from it.
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.review.apply_reviews import NO_ORIGIN, apply_labels, corpus_source, labels_to_apply, write_applied
@@ -1222,7 +1227,7 @@ def _economy(
 
     if risk is None:
         if sorter is not None or check is not None:
-            raise UsageError("economy_model and economy_check do nothing without economy", fix="give economy=0.05")
+            raise UsageError("economy_model and economy_check have no effect without economy", fix="add economy=0.05")
         return None
     return Economy(sorter=session.model(sorter) if sorter else models.compares[0], risk=risk, check=check)
 
@@ -1260,14 +1265,17 @@ def _audited(
 
 @verb
 def verify(folders: PathLike | Sequence[PathLike]) -> dict[str, list[str]]:
-    """What differs from the manifest in each folder: missing, changed and added files. Empty lists: as written."""
+    """For each folder, the files that are missing, changed or added since it was written.
+
+    An empty list: unchanged. A folder of folders means the folders in it.
+    """
     from hoofbeat.store.artefact import folder_problems
 
-    return {str(path): folder_problems(path) for path in _paths(folders)}
+    return {str(path): folder_problems(path) for path in folders_in(_paths(folders))}
 
 
 def load_plugin(path: PathLike) -> Plugin:
-    """Load extensions (a stage, aspect, scorer, recipe, section, ...) from a file, for all calls after it."""
+    """Load extensions (a stage, aspect, scorer, recipe, section, ...) from a file, for all later calls."""
     from hoofbeat.registry import registry
 
     return registry.load_file(folder_path(path))

@@ -52,7 +52,7 @@ class StageCost(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Costs(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was measured, as `capacity.toml` has it."""
+    """The measured costs in `capacity.toml`."""
 
     measured: str
     start: float
@@ -138,7 +138,7 @@ class CapacityPlan(Struct, frozen=True, kw_only=True):
 def rate_of(
     model: Model, costs: Costs, *, seconds: float | None, in_flight: int | None, servers: int | None, fleet_limit: int
 ) -> CallRate:
-    """A model's rate: as it is given, else as the ledger has it, else what is assumed."""
+    """A model's rate: as stated by the user, else from the ledger, else assumed."""
     rows = [
         row for row in model.ledger.stats().by_model if (row["model"], row["operation"]) == (model.identity, "chat")
     ]
@@ -353,18 +353,18 @@ def _assumptions(study: StudySize, costs: Costs, rate: CallRate, cores: int, spe
     audit = "all pairs are judged" if study.positions is None else f"economy, {study.positions} positions per question"
     return [
         f"work of the machine: {costs.measured}"
-        + (f"; this machine takes {speed:.2f} times as long, by a probe" if speed != 1 else ""),
-        f"a node has {cores} cores as fast as that; a cluster takes {costs.joining:g} s to join in each stage",
+        + (f"; this machine takes {speed:.2f} times as long (probed)" if speed != 1 else ""),
+        f"each node has {cores} such cores; joining a cluster takes {costs.joining:g} s per stage",
         f"{study.characters:,} characters of text in {study.articles:,} articles and {study.passages:,} passages",
-        "what the command does by itself is not shortened by more nodes (Amdahl)",
-        "on a cluster an index is cut into the number of shards that ends soonest, and its memory into as many parts",
+        "more nodes do not shorten the command's own work (Amdahl's law)",
+        "on a cluster an index has the number of shards that finishes first, and its memory is divided among them",
         f"model: {rate.source}",
-        f"{servers} with {rate.in_flight} calls in flight each, at most {rate.max_in_flight} together; calls take as "
-        "long at every server",
-        f"tokens out: {out}; no call fails or is asked again, and none is in the ledger yet",
+        f"{servers} with {rate.in_flight} calls in flight each, at most {rate.max_in_flight} together; calls take "
+        "equally long on every server",
+        f"tokens out: {out}; no call fails or is repeated, and the ledger is empty",
         *([f"audit: every source answers every question; {audit}"] if study.sources > 1 else []),
-        "vectors of 384 numbers (all-MiniLM-L6-v2); vectors and postings lie in memory while they are searched",
-        "disks and networks are never what is waited for; building a benchmark is not part (hoofbeat build --estimate)",
+        "vectors of 384 numbers (all-MiniLM-L6-v2); vectors and postings are in memory during a search",
+        "disks and networks are never the bottleneck; building a benchmark is not included (hoofbeat build --estimate)",
     ]
 
 

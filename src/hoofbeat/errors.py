@@ -5,16 +5,16 @@ without a traceback. Anything else that escapes is a bug.
 
     HoofbeatError                 exit 1
     ├── UsageError                exit 2   a wrong option, spec, retriever line or configuration
-    │   └── TrustNeeded                    the folder's configuration asks for what needs the user's word
+    │   └── TrustNeeded                    the folder's configuration asks for something that needs the user's consent
     ├── InputError                exit 1   a file or folder that can't be read as what it should be
     │   ├── ArtefactError                  missing, foreign, newer-schema or damaged artefact folder
     │   └── HostileInputError              refused on purpose: entity bombs, path tricks, absurd sizes
     ├── OutputError               exit 1   results can't be written: full disk, read-only folder, folder in use
-    ├── WeightsError              exit 1   model weights missing, damaged or not to be had
-    ├── ModelError                exit 1   a model can't be used at all: unknown, no key, endpoint out of reach
+    ├── WeightsError              exit 1   model weights missing, damaged or not downloadable
+    ├── ModelError                exit 1   a model can't be used at all: unknown, no key, endpoint not reachable
     │   └── ModelMissing                   the endpoint has no such model, or no such path
-    ├── ClusterError              exit 1   no Ray, a cluster out of reach, another version, a file unseen
-    ├── VerificationError         exit 1   a published figure does not come out
+    ├── ClusterError              exit 1   no Ray, cluster not reachable, another version, a file unseen
+    ├── VerificationError         exit 1   a published figure could not be reproduced
     ├── BudgetSpent               exit 3   the hard budget stopped the command; nothing is lost
     └── BatchPending              exit 4   requests were written to a batch folder; run again when answered
 
@@ -31,10 +31,10 @@ from typing import Protocol
 
 
 class Trusting(Protocol):
-    """What a user may trust: the word is kept by `remember`."""
+    """Something that needs the user's consent, which `remember` stores."""
 
     def remember(self) -> None:
-        """Keep the user's word."""
+        """Store the user's consent."""
 
 
 class HoofbeatError(Exception):
@@ -67,7 +67,7 @@ class UsageError(HoofbeatError):
 
 
 class TrustNeeded(UsageError):
-    """The configuration in the current folder asks for what needs the user's word (`hoofbeat.trust`)."""
+    """The configuration in the current folder asks for something that needs the user's consent (`hoofbeat.trust`)."""
 
     def __init__(self, what: str, *, where: Trusting, fix: str) -> None:
         super().__init__(what, where=str(where), fix=fix)
@@ -91,11 +91,11 @@ class OutputError(HoofbeatError):
 
 
 class WeightsError(HoofbeatError):
-    """Model weights are missing, damaged, or not to be had."""
+    """Model weights are missing, damaged, or can't be downloaded."""
 
 
 class ModelError(HoofbeatError):
-    """A model can't be used at all: unknown name, no key, endpoint out of reach."""
+    """A model can't be used at all: unknown name, no key, endpoint that can't be reached."""
 
 
 class ModelMissing(ModelError):
@@ -103,11 +103,11 @@ class ModelMissing(ModelError):
 
 
 class ClusterError(HoofbeatError):
-    """Work can't run where it should: Ray is missing, out of reach or another version, or a worker lacks something."""
+    """Work can't run where it should: Ray is missing, differs or can't be reached, or a worker lacks something."""
 
 
 class VerificationError(HoofbeatError):
-    """A figure that is known does not come out."""
+    """A known figure could not be reproduced."""
 
 
 class BudgetSpent(HoofbeatError):
@@ -117,7 +117,7 @@ class BudgetSpent(HoofbeatError):
 
 
 class BatchPending(HoofbeatError):
-    """Requests wait in a batch folder; the same command goes on when the answers are there.
+    """Requests wait in a batch folder; run the same command again when the answers are there.
 
     `written` are new requests in `files`, `waiting` those of earlier files that have no answer yet, `round` the number
     of the newest of these files. `step` is what the command was doing, `notes` are lines of answers that can't be used.
@@ -145,7 +145,7 @@ class BatchPending(HoofbeatError):
         else:
             what = f"{waiting} requests in {', '.join(files)}{of} still wait for their answers"
             do = "put the answers file (any other name ending in .jsonl) into the folder and run the same command "
-            do += "again; to ask anew, remove the requests file"
+            do += "again; to write the requests again, remove the requests file"
         self.folder, self.files, self.written, self.waiting = folder, tuple(files), written, waiting
         self.round, self.step, self.notes = round, step, tuple(notes)
         counts = {"folder": folder, "files": list(files), "written": written, "waiting": waiting}
@@ -154,15 +154,15 @@ class BatchPending(HoofbeatError):
         )
 
     def for_step(self, step: str) -> BatchPending:
-        """The same, with the step that the command was at; one that is named already stays."""
+        """The same error with the step that the command was at; a step that is already named stays."""
         return BatchPending.together([self], step=self.step or step)
 
     @staticmethod
     def together(pending: Sequence[BatchPending], *, step: str = "") -> BatchPending:
-        """Several as one, for a command that writes all requests of a round before it stops.
+        """Several errors as one, for a command that writes all requests of a round before it stops.
 
-        The folder is that of the first; files of other folders are named with theirs. A step that only waits for what
-        another has just written adds nothing.
+        The folder is that of the first; files of other folders are named with their folder. A step that only waits
+        for what another has just written adds nothing.
         """
         first = pending[0]
         new = {(each.folder, name) for each in pending if each.written for name in each.files}
@@ -181,8 +181,12 @@ class BatchPending(HoofbeatError):
         )
 
 
+_SHORT = 3
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A guess at what was meant, as the beginning of a fix; nothing where no known name is like the word."""
+    """A guess at what was meant, to begin a fix with; empty where no known name is similar."""
     names = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    cutoff = 0.5 if len(word) <= _SHORT else 0.6  # k2 for k1, but not "nothing" for "teaching"
+    close = get_close_matches(word.lower(), names, n=1, cutoff=cutoff)
     return f"did you mean {names[close[0]]}? " if close else ""

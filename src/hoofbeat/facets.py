@@ -43,7 +43,7 @@ def year_of(document: Document) -> int | None:
 
 
 class FacetTally:
-    """Values of facets counted one item at a time; a facet of too many values is let go."""
+    """Values of facets counted one item at a time; a facet with too many values is dropped."""
 
     def __init__(self, items: Iterable[Facets] = ()) -> None:
         self.total = 0

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
 import msgspec
 
+from hoofbeat.errors import ArtefactError
 from hoofbeat.records import Hit, Question
-from hoofbeat.store import open_artefact
+from hoofbeat.store import Manifest, open_artefact
 from hoofbeat.store.artefact import ArtefactFolder
+from hoofbeat.store.folder_library import artefact_folders
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["CheckFolder", "LeakageFolder", "PathLike", "RankingsFolder", "ReportFolder", "folder_path", "open_folder"]
+__all__ = [
+    "CheckFolder",
+    "LeakageFolder",
+    "PathLike",
+    "RankingsFolder",
+    "ReportFolder",
+    "folder_path",
+    "folders_in",
+    "open_folder",
+]
 
 PathLike = str | Path | ArtefactFolder
-"""A folder, as every verb takes it: its path, or the object that another verb returned."""
+"""A folder, as every function takes it: its path, or the object that another function returned."""
 
 
 class RankingsFolder(ArtefactFolder):
@@ -30,7 +41,7 @@ class RankingsFolder(ArtefactFolder):
 
     @cached_property
     def questions(self) -> list[Question]:
-        """The questions that were searched for."""
+        """The questions."""
         return list(read_jsonl(self.artefact.file("questions.jsonl"), Question))
 
     @cached_property
@@ -66,8 +77,51 @@ class ReportFolder(ArtefactFolder):
 
     @property
     def page(self) -> Path:
-        """The page, one self-contained HTML file."""
+        """The page: one self-contained HTML file."""
         return self.artefact.file("report.html")
+
+
+_PAIRS = "pair of answers|pairs of answers"
+_MADE = {
+    "corpus": ("Kept {}", "document"),
+    "labels": ("Labelled {}", "document"),
+    "stats": ("Counted {}", "document"),
+    "benchmark": ("Kept {}", "question"),
+    "set-stats": ("Counted {}", "set"),
+    "export": ("Exported {}", "item"),
+    "index": ("Wrote an index", ""),
+    "rankings": ("Ranked {}", "question"),
+    "evidence": ("Searched for {}", "pair of question and source|pairs of question and source"),
+    "run": ("Collected {}", "answer"),
+    "judgments": ("Made {}", "judgment"),
+    "check": ("Checked {}", "question"),
+    "leakage": ("Looked for signs of leakage", ""),
+    "audit": ("Compared {}", _PAIRS),
+    "trial": ("Tried the judge on {}", _PAIRS),
+    "packets": ("Drew {} for people to label", _PAIRS),
+    "validation": ("Compared the judge with people on {}", _PAIRS),
+    "ablation": ("Judged {} in both ways", _PAIRS),
+    "themes": ("Found {}", "theme"),
+    "audit-export": ("Exported {}", _PAIRS),
+    "audit-comparison": ("Compared {}", _PAIRS),
+    "gate": ("Checked {}", "condition"),
+    "comparison": ("Wrote a comparison", ""),
+    "protocol": ("Ran {} of the protocol", "step"),
+    "report": ("Wrote a report on {}", "folder"),
+}
+
+
+def made_in_words(manifest: Manifest) -> str:
+    """What a folder holds, in one sentence: `Kept 20 questions, rejected 4`."""
+    counts = manifest.counts
+    words, noun = _MADE.get(manifest.kind, (f"Wrote {manifest.kind}: {{}}", "item"))
+    one, _, many = noun.partition("|")
+    said = words.format(f"{counts.kept:,} {one if counts.kept == 1 else many or one + 's'}")
+    said += f", rejected {counts.rejected:,}" if counts.rejected else ""
+    if counts.failed:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.failures.items()))
+        said += f", {counts.failed:,} failed ({kinds})"
+    return said
 
 
 _CLASSES = {
@@ -85,8 +139,29 @@ _CLASSES = {
 
 
 def folder_path(folder: PathLike) -> Path:
-    """The path of a folder, however it was given."""
+    """The path of a folder that is given as a path or as an object."""
     return folder.path if isinstance(folder, ArtefactFolder) else Path(folder)
+
+
+def folders_in(paths: Iterable[Path], kinds: Sequence[str] = ()) -> list[Path]:
+    """The artefact folders that some paths name: each path itself, or the folders in it, of these kinds.
+
+    A path that is an artefact itself, or that holds none, stays as it is, whatever its kind: who opens it says what is
+    wrong with it.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        inside = artefact_folders(path)
+        if inside in ([], [path]):
+            found[path] = None
+            continue
+        fitting = [each for each in inside if not kinds or open_artefact(each).manifest.kind in kinds]
+        if not fitting:
+            raise ArtefactError(
+                "no folder in it can be used here", where=str(path), fix=f"name a folder of the kind {', '.join(kinds)}"
+            )
+        found.update(dict.fromkeys(fitting))
+    return list(found)
 
 
 def open_folder(folder: PathLike) -> ArtefactFolder:

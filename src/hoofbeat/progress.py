@@ -1,4 +1,4 @@
-"""How stages tell how far they are, without knowing who shows it.
+"""How stages report their progress, without knowing who shows it.
 
 A stage takes a `Progress` and opens a task. `Bars` draws them in a terminal or a notebook; `SILENT` shows nothing.
 """
@@ -20,10 +20,10 @@ _NOTEBOOK_EVERY = 0.2  # seconds between two drawings: each is a message to the 
 
 
 class Task(Protocol):
-    """One piece of work under way."""
+    """One running piece of work."""
 
     def advance(self, steps: int = 1) -> None:
-        """Say that so many more steps are done."""
+        """Report that this number of further steps is done."""
 
     def note(self, text: str) -> None:
         """Show a short remark beside the bar (retries, cached calls, ...)."""
@@ -38,15 +38,27 @@ class Progress(Protocol):
 
 
 class Within:
-    """Progress inside a task that is under way: whatever work it is given, the steps are that task's."""
+    """Progress inside a running task: the steps of any work inside count as that task's steps."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
 
     @contextmanager
     def task(self, title: str, total: int | None) -> Iterator[Task]:  # noqa: ARG002
-        """The task under way, which stays open."""
+        """The running task, which stays open."""
         yield self._task
+
+
+class Named:
+    """Progress whose tasks have another title: whoever encodes texts does not know what they are."""
+
+    def __init__(self, progress: Progress, title: str) -> None:
+        self._progress = progress
+        self._title = title
+
+    def task(self, title: str, total: int | None) -> AbstractContextManager[Task]:  # noqa: ARG002
+        """A task under the title that is known here."""
+        return self._progress.task(self._title, total)
 
 
 class _Silent:
@@ -112,8 +124,8 @@ class Bars:
             rich.progress.BarColumn(bar_width=28),
             rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(),
-            rich.progress.TextColumn("left"),
             rich.progress.TimeRemainingColumn(),
+            rich.progress.TextColumn("left"),
             rich.progress.TextColumn("{task.fields[note]}", markup=False),
             console=self._console,
         )
@@ -128,7 +140,7 @@ class Bars:
 
 
 def default_progress() -> Progress:
-    """Bars where a person watches, in a terminal (on standard error) or a notebook; silence elsewhere."""
+    """Bars in a terminal (on standard error) or a notebook; nothing elsewhere."""
     from rich.console import Console  # noqa: PLC0415 - as above
 
     console = Console(stderr=True, highlight=False)

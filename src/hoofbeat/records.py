@@ -28,6 +28,7 @@ FailureKind = Literal[
     "truncated",  # the output limit cut the answer off
     "unreadable",  # output that can't be read as what was asked for, after one repair
     "unsupported",  # the model can't do this (images, log-probabilities, ...)
+    "quarantined",  # the texts tell a model what to do, and --quarantine makes no such call
     "input",  # nothing to call the model with: the stage before failed
     "no-majority",  # several judges were asked, and no label has the votes of more than half of them
 ]
@@ -61,7 +62,7 @@ class Section(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One section of a document.
 
     `start` is where the heading begins, `body` where its own text begins, `end` where that ends: subsections follow
-    it as sections of their own with a higher `level`. `role` says what the section is for (case, discussion, ...).
+    it as separate sections with a higher `level`. `role` says what the section is for (case, discussion, ...).
     """
 
     heading: str
@@ -74,7 +75,7 @@ class Section(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Figure(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A figure: label, caption, image files relative to the corpus folder, and where its caption stands in the text."""
+    """A figure: label, caption, image files relative to the corpus folder, and where its caption is in the text."""
 
     id: str
     label: str = ""
@@ -86,7 +87,7 @@ class Figure(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DocumentTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A table: label, caption, cells row by row, and where its text stands in the document."""
+    """A table: label, caption, cells row by row, and where its text is in the document."""
 
     id: str
     label: str = ""
@@ -149,7 +150,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AcceptedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Another answer that is right as well: who accepted it (people or models by name), in which study, and why."""
+    """Another correct answer: who accepted it (people or models by name), in which study, and why."""
 
     text: str
     by: tuple[str, ...] = ()
@@ -160,7 +161,7 @@ class AcceptedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One benchmark item. `documents` are the sources that answer it; `options` make it multiple choice.
 
-    `accepted` are answers that count as right beside `answer`.
+    `accepted` are other answers that count as right.
     """
 
     id: str
@@ -234,10 +235,10 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One planned answer. `condition` is how it was asked (closed-book, a retriever line with top k, oracle, source).
 
     `protocol` is how a choice is made (`letter`, `likelihood`, `likelihood/token`, `likelihood/byte`; empty: free
-    text); it is also the end of `condition`'s name, so that results of two protocols never stand in one column.
+    text); it is also the end of `condition`'s name, so that results of two protocols never share a column.
     `options` are the options in the order shown, `choice` the one chosen, in the words of the question (None when no
     option could be read for sure), `reading` how it was read or why not, `likelihoods` what was measured of each.
-    `confidence` is what the answer states of itself, from 0 to 1, where a file of predictions says so.
+    `confidence` is the answer's own confidence, from 0 to 1, where a file of predictions gives one.
     `absent` says whether the source does not address the question (per-source answers only), `statement` is such an
     answer in one line, `strength` that of its recommendation as the source writes it, `evidence` are the
     passages that were shown, `dropped` the documents that did not fit, `trace` what an agent did, `warnings` what makes
@@ -307,9 +308,9 @@ class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the answers of two sources to one question relate; `a` < `b`, each pair stands once.
+    """How the answers of two sources to one question relate; `a` < `b`, each pair is listed once.
 
-    `basis` is how the label came about: `judged` by a call for this very pair, `absent` because a side is silent,
+    `basis` is how the label came about: `judged` by a call for this pair, `absent` because a side is silent,
     `same` because the two answers are the same text, `shared` from the call for a pair with the same two texts, or
     `group` from the call for other answers that make the same claims. Where several judges voted, `votes` are their
     labels in the order in which the manifest names them, empty for a judge that failed.

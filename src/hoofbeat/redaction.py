@@ -50,7 +50,7 @@ def _encoded(secret: str) -> str:
 
 
 def environment_secrets() -> Iterator[str]:
-    """The secrets among the environment's values. The path of a file that holds one is none."""
+    """The secrets among the environment's values. The path of a file with a secret is not a secret."""
     for name, value in os.environ.items():
         if _NAMED_SECRET.search(name) and not Path(value).is_absolute():
             yield value

@@ -76,7 +76,7 @@ class Registry:
         self._searched = False
 
     def get(self, kind: type[E], name: str) -> E:
-        """The extension of that kind and name; a `UsageError` that lists the names where there is none."""
+        """The extension of that kind and name; where there is none, a `UsageError` lists the known names."""
         found = self._found.get(kind.extension_kind, {}).get(name)
         if found is None and kind.extension_kind not in self._complete:
             self._import_builtin(kind.extension_package, name.replace("-", "_").replace(".", "_"))
@@ -159,11 +159,11 @@ class Registry:
                 raise UsageError(
                     f"{each.name!r} can't be the name of a {each.extension_kind}",
                     where=where,
-                    fix="use small letters, digits and hyphens, a letter first",
+                    fix="use lower-case letters, digits and hyphens; begin with a letter",
                 )
             if each.name in self._found.get(each.extension_kind, {}):
                 raise UsageError(
-                    f"there is a {each.extension_kind} {each.name!r} already", where=where, fix="give it another name"
+                    f"there is already a {each.extension_kind} {each.name!r}", where=where, fix="give it another name"
                 )
         for each in own:
             self._found.setdefault(each.extension_kind, {})[each.name] = each

@@ -18,6 +18,7 @@ import unicodedata
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
+from math import ceil
 
 from msgspec import Struct
 
@@ -65,6 +66,27 @@ def some_of(names: Sequence[str], most: int, joint: str = ", ") -> str:
     return joint.join(names[:most]) + more
 
 
+def dollars(amount: float, *, at_most: bool = False) -> str:
+    """Money as people write it: `$1.00`, small amounts with four decimals; with `at_most` it is never rounded down."""
+    digits = 2 if amount >= 0.1 or not amount else 4
+    shown = ceil(amount * 10**digits - 1e-9) / 10**digits if at_most else amount
+    return f"${shown:,.{digits}f}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the units that people use: `8 s`, `12 min`, `3 h 20 min`, `2 days 4 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} days {hours} h" if hours else f"{days} days"
+
+
 def same_name(name: str, wanted: str) -> bool:
     """Whether a name is the one that a page's address asks for: pages show names without their hidden characters."""
     return name == wanted or one_line(name) == one_line(wanted)
@@ -76,7 +98,7 @@ def for_terminal(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without what acts on a reader unseen: controls, invisible and direction-changing characters."""
+    """The text without control, invisible and direction-changing characters."""
     text = _BREAKS.sub("\n", text)
     if not text.replace("\n", "").replace("\t", "").replace("\u00a0", "").isprintable():
         text = "".join(c if c in "\n\t\u00a0" or c.isprintable() else " " if c.isspace() else "" for c in text)
@@ -111,9 +133,9 @@ _BASE = re.compile(r"[\d⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]\Z|(?<![^\W\d_])(?:[kc
 
 
 def raised(before: str, text: str) -> str:
-    """Text that a page sets raised, behind `before`: an exponent as raised digits (10⁹, m²), all else as it is.
+    """Superscript text after `before`: an exponent as superscript digits (10⁹, m²), other text unchanged.
 
-    Without it "10<sup>9</sup>" would be read as 109. A raised number behind a word is a mark of a note and stays one.
+    Without it "10<sup>9</sup>" would be read as 109. A superscript number after a word is a note mark and stays one.
     """
     power = text.strip()
     return power.translate(_POWERS) if _EXPONENT.fullmatch(power) and _BASE.search(before) else text

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from hoofbeat.errors import TrustNeeded, UsageError
 
 VARIABLE = "HOOFBEAT_TRUST"
-_FIX = f"look at the file; then answer yes at a terminal, add --yes, set {VARIABLE}=1, or name the file with --config"
+_FIX = f"check the file; then answer yes at a terminal, add --yes, set {VARIABLE}=1, or name the file with --config"
 
 
 def user_folder() -> Path:
@@ -65,7 +65,7 @@ class FolderConfig(NamedTuple):
 
     @classmethod
     def of(cls, file: Path) -> FolderConfig:
-        """The configuration in a file, with the plugins that it names; what can't be read is left to whoever reads."""
+        """The configuration in a file, with the plugins that it names; whoever reads it reports what can't be read."""
         digest = hashlib.sha256()
         with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError):
             content = file.read_bytes()
@@ -76,22 +76,22 @@ class FolderConfig(NamedTuple):
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the user has said yes to this content in this folder."""
+        """Whether the user has allowed this content in this folder."""
         said = os.environ.get(VARIABLE, "").lower() in ("1", "yes", "true")
         return said or _remembered().get(str(self.file.parent)) == self.sha256
 
     def need(self, what: str) -> None:
-        """Stop, unless the user has said yes."""
+        """Raise `TrustNeeded` unless the user has allowed this content."""
         if not self.is_trusted:
             raise TrustNeeded(f"{self.file.name} in this folder asks Hoofbeat to {what}", where=self, fix=_FIX)
 
     def need_key(self, variable: str, address: str) -> None:
-        """Stop, unless this variable's value may be sent to this address."""
+        """Raise `TrustNeeded` unless this variable's value may be sent to this address."""
         if (urlsplit(address).hostname or "") not in _allowed_hosts(variable):
             self.need(f"send the value of {variable} to {address}")
 
     def remember(self) -> None:
-        """Keep the user's word, for this folder and this content."""
+        """Store the user's consent for this folder and this content."""
         folder = user_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         kept = {**_remembered(), str(self.file.parent): self.sha256}
@@ -128,5 +128,7 @@ def _allowed_hosts(variable: str) -> Sequence[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as err:
-        raise UsageError(f"the file of allowed keys can't be read: {err}", where=str(file), fix="correct it") from err
+        raise UsageError(
+            f"the file of allowed keys can't be read: {err}", where=str(file), fix="correct the file"
+        ) from err
     return hosts if isinstance(hosts, list) else []

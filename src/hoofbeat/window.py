@@ -33,7 +33,7 @@ _SOURCES: dict[WindowSource, str] = {
     "configured": "as configured",
     "known": "known for this model",
     "unchecked": "entered from memory, unchecked",
-    "endpoint": "told by the endpoint",
+    "endpoint": "stated by the endpoint",
     "assumed": "assumed",
 }
 
@@ -74,7 +74,7 @@ def size(text: str) -> int:
 
 
 def tokens_at_most(text: str) -> float:
-    """How many tokens a text has, rather more than fewer."""
+    """An upper estimate of the tokens in a text."""
     return size(text) / BYTES_PER_TOKEN
 
 
@@ -141,10 +141,10 @@ def fit_passages(passages: Sequence[Passage], room: int) -> tuple[tuple[Passage,
 
 
 def nothing_fits(found: Sequence[Passage], kept: Sequence[Passage], window: int | None) -> Failure | None:
-    """The failure of a plan of whose passages none fits: the answer would be another condition's."""
+    """The failure where no passage of a planned answer fits: without passages it is another condition."""
     if not found or kept:
         return None
-    why = f"nothing of what should be shown fits the model's window of {window or DEFAULT_WINDOW} tokens"
+    why = f"no passage fits the model's window of {window or DEFAULT_WINDOW} tokens"
     return Failure(kind="context-overflow", message=why, attempts=0)
 
 

@@ -53,16 +53,16 @@ def test_it_is_said_how_a_choice_was_read(output: str, how: str) -> None:
 @pytest.mark.parametrize(
     ("output", "how", "why"),
     [
-        ("", "none", "nothing is written"),
-        ("<think>B", "none", "the output ends inside its reasoning"),
-        ("<think>B</think>", "none", "the output ends inside its reasoning"),
-        ("I'm sorry, but I can't help with that.", "none", "the answer is withheld"),
-        ("None of the options fits.", "none", "no option is said to fit"),
-        ("The answer is F.", "none", "the letter is none of the options'"),
+        ("", "none", "the output is empty"),
+        ("<think>B", "none", "the output ends before its reasoning does"),
+        ("<think>B</think>", "none", "the output ends before its reasoning does"),
+        ("I'm sorry, but I can't help with that.", "none", "the model declines to answer"),
+        ("None of the options fits.", "none", "it says that no option fits"),
+        ("The answer is F.", "none", "no option has this letter"),
         ("Get an ECG.", "none", "no option is named"),
         ("A or B", "ambiguous", "several options are named as the answer"),
         ("The answer is A. The answer is B.", "ambiguous", "its statements name different options"),
-        ("The answer is A. Myocarditis", "ambiguous", "what stands beside the option is another option"),
+        ("The answer is A. Myocarditis", "ambiguous", "the text beside the letter is another option's"),
         ("Choose: A, B, C or D. Answer: A, B, C, D", "ambiguous", "all options are named together"),
         (
             "I am torn: **A** has the rub on its side while **B** has the troponin",

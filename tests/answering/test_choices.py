@@ -214,7 +214,7 @@ def test_a_path_that_an_endpoint_lacks_fails_these_answers_and_no_others(ledger:
 def test_a_model_that_is_not_there_at_all_still_ends_the_command(ledger: Ledger) -> None:
     with ChatOnly() as server:
         server.chats = False
-        with pytest.raises(ModelError, match="is not to be had there"):
+        with pytest.raises(ModelError, match="is not available there"):
             answer_all(a_model(server.spec(), ledger), [measured("likelihood")])
 
 

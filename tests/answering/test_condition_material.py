@@ -120,7 +120,7 @@ def test_the_beginning_of_the_case(library: DocumentStore) -> None:
     (item,) = planned(library, "first 50% of sentences", GOUT)
     assert item.text == "A man of 40.\n\nWhich drug for tophi and gout?"
     (bare,) = planned(library, "first 20%", Question(id="q", text="Which drug?"))
-    assert bare.warnings == ("there is no case beside the question to be shortened",)
+    assert bare.warnings == ("the question has no case to shorten",)
 
 
 def test_baselines_leave_out_the_question_or_its_case(library: DocumentStore) -> None:
@@ -129,7 +129,7 @@ def test_baselines_leave_out_the_question_or_its_case(library: DocumentStore) ->
     assert bare.text is not None
     assert "Which?" not in bare.text
     assert prepare(parse_condition("question"), [question], library).show(question).text == "Which?"
-    with pytest.raises(InputError, match="apart from its text"):
+    with pytest.raises(InputError, match="separate case"):
         prepare(parse_condition("question"), [Question(id="q", text="Which?")], library)
 
 
@@ -368,14 +368,14 @@ def test_tricks_with_paths_are_refused(bench_with_images: Artefact, name: str) -
 
 @pytest.mark.parametrize("name", ["images/none.png", "manifest.json", "questions.jsonl"])
 def test_what_the_manifest_does_not_list_is_not_read(bench_with_images: Artefact, name: str) -> None:
-    with pytest.raises(InputError, match="does not hold the image"):
+    with pytest.raises(InputError, match="which is not in the benchmark"):
         check_images(bench_with_images, [asked(name)])
 
 
 def test_what_is_no_image_is_said(bench_with_images: Artefact, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
         images_of(bench_with_images, asked("images/text.png"))
-        == "the image images/text.png is no PNG, JPEG, GIF or WebP file"
+        == "the image images/text.png is not a PNG, JPEG, GIF or WebP file"
     )
     assert images_of(bench_with_images, asked()) == "the question has no images"
     monkeypatch.setattr(pictures, "MAX_IMAGE", 5)

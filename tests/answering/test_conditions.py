@@ -97,7 +97,7 @@ def test_a_protocol_ends_the_name(base: str, protocol: str) -> None:
 def test_a_protocol_replaces_another() -> None:
     assert parse_condition("closed, letter").by("likelihood/byte").name == "closed, likelihood/byte"
     assert parse_condition("closed, likelihood/byte").by("").name == "closed"
-    with pytest.raises(UsageError, match="nothing to answer"):
+    with pytest.raises(UsageError, match="does not see the question"):
         parse_condition("options, free")
 
 
@@ -146,7 +146,7 @@ def test_what_is_no_condition_is_named_with_the_forms_there_are(text: str) -> No
 def test_a_wrong_option_of_an_agent_is_named(inside: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_condition(f"agent[{inside}]")
-    assert "is no condition" in caught.value.what
+    assert "is not a condition" in caught.value.what
     assert caught.value.fix
 
 
@@ -196,7 +196,7 @@ def test_an_option_is_one_line_under_one_letter() -> None:
         (("Gout",), "letter", "one option"),
         (("Gout", "  "), "likelihood", "empty"),
         (("Gout", " gout"), "letter", "the same"),
-        (tuple(f"o{n}" for n in range(27)), "letter", "27 options are more than there are letters"),
+        (tuple(f"o{n}" for n in range(27)), "letter", "27 options, but only 26 letters"),
     ],
 )
 def test_options_that_can_not_be_asked_are_said(options: tuple[str, ...], protocol: str, why: str) -> None:

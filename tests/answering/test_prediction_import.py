@@ -318,7 +318,7 @@ def test_a_hostile_csv_is_refused_by_line(tmp_path: Path, text: str, place: str)
 
 def test_files_of_other_kinds_and_fields_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("B")
-    with pytest.raises(UsageError, match="kind is not known"):
+    with pytest.raises(UsageError, match="does not show its format"):
         _taken(tmp_path / "p.txt")
     with pytest.raises(InputError):
         _taken(tmp_path / "absent.jsonl")
@@ -332,7 +332,7 @@ def test_files_of_other_kinds_and_fields_that_are_not_there(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="'guess'") as caught:
         _taken(file, PredictionImport(fields={"predicted": "guess"}))
     assert "predicted" in (caught.value.fix or "")
-    with pytest.raises(UsageError, match="no field is known"):
+    with pytest.raises(UsageError, match="no field with predictions"):
         _taken(_lines(tmp_path / "p.jsonl", {"id": "q1", "model": "m"}))
 
 

@@ -11,7 +11,7 @@ from hoofbeat.answering import Run, answer_all, draft_run, plan_answers
 from hoofbeat.errors import ArtefactError, InputError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef
-from hoofbeat.store.artefact import count_outcomes
+from hoofbeat.store.artefact import TRUST_CHANGED, count_outcomes
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in
 
@@ -72,7 +72,8 @@ def test_a_changed_answer_shows(tmp_path: Path) -> None:
     assert artefact.verify() == ["answers.jsonl has changed since it was written"]
 
 
-def test_answers_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
+def test_answers_are_read_when_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TRUST_CHANGED, "1")
     with FaultServer() as server:
         artefact = a_run(server, tmp_path / "run")
     run = Run.open(tmp_path / "run")

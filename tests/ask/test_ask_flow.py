@@ -19,7 +19,7 @@ from hoofbeat.ask.ask_flow import (
     choose_by,
     run_ask,
 )
-from hoofbeat.ask.ask_records import MAX_CHARACTERS, AskRequest, AskResult, agreement_view, passage_pieces
+from hoofbeat.ask.ask_records import MAX_CHARACTERS, AskRequest, AskResult, agreement_view, model_limits, passage_pieces
 from hoofbeat.ask.similar_reports import SearchableCorpus, source_facets, term_marks
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
@@ -28,6 +28,7 @@ from hoofbeat.records import Passage
 from hoofbeat.store import Ledger
 from tests.answering.support import Says, ScriptedServer, asked_for, check_fenced
 from tests.retrieval.support import HashedWords
+from tests.web.browse_support import a_corpus
 
 FEVER = "When should I call the transplant team about my temperature?"
 CASE = "A woman with thrombotic thrombocytopenic purpura declines all plasma products. What can be given instead?"
@@ -86,9 +87,27 @@ def test_reports_come_with_their_passages_marks_and_why(cases: SearchableCorpus)
     assert found.cited is None
 
 
-def test_two_corpora_take_turns_and_say_which(cases: SearchableCorpus, handbooks: SearchableCorpus) -> None:
-    found = run_ask(AskRequest(text=f"{CASE} {FEVER}", line="bm25", k=4), [cases, handbooks])
-    assert [report.corpus for report in found.reports] == ["cases", "handbooks", "cases", "handbooks"]
+@pytest.mark.parametrize("line", ["bm25", "bm25 + dense"])
+def test_two_corpora_are_ranked_as_one(
+    cases: SearchableCorpus, handbooks: SearchableCorpus, tmp_path: Path, line: str
+) -> None:
+    documents = [*cases.corpus.documents(), *handbooks.corpus.documents()]
+    whole = SearchableCorpus(
+        "both", Corpus(a_corpus(tmp_path / "both", documents)), encoder=lambda _: HashedWords(), keep=False
+    )
+    ask = AskRequest(text=FEVER, line=line, k=6)
+    found, one = run_ask(ask, [cases, handbooks]), run_ask(ask, [whole])
+    assert [report.document for report in found.reports] == [report.document for report in one.reports]
+    assert [each.score for each in found.reports] == [each.score for each in one.reports]
+    assert [report.corpus for report in found.reports[:3]] == ["handbooks"] * 3, "no turns for what does not match"
+    for report in found.reports:
+        shelf = {"cases": cases, "handbooks": handbooks}[report.corpus]
+        text = shelf.corpus.get(report.document).text
+        assert report.place == shelf.place(report.document)
+        for each in report.passages:
+            assert each.passage.document == report.document
+            assert each.passage.id.startswith(f"{report.document}#")
+            assert text[each.passage.start : each.passage.end] == each.passage.text
 
 
 def test_marks_are_exact_whatever_the_script() -> None:
@@ -124,7 +143,7 @@ def test_a_case_of_20_000_words_is_searched_and_the_model_is_not_asked(cases: Se
 def test_a_case_in_another_language_finds_what_it_can_and_says_so(cases: SearchableCorpus) -> None:
     found = run_ask(AskRequest(text="四十歳の男性、発熱と発疹。", line="dense"), [cases])
     assert found.reports, "the encoder always finds something near"
-    assert any("No word of the case" in note for note in found.notes)
+    assert any("No report contains a word of the case" in note for note in found.notes)
     assert run_ask(AskRequest(text="四十歳の男性、発熱と発疹。", line="bm25"), [cases]).reports == ()
 
 
@@ -138,9 +157,10 @@ def test_sources_can_be_told_apart_by_some_facets_only(handbooks: SearchableCorp
     assert "organ" in source_facets(handbooks.corpus)
     assert "phase" not in source_facets(handbooks.corpus), "it has one value"
     assert choose_by("auto", [handbooks]) == "institution"
-    assert choose_by("auto", [cases]) == ""
+    assert choose_by("auto", [cases]) == "auto", "nothing tells them apart"
+    assert choose_by("auto", [cases, handbooks]) == "institution", "where a corpus names them"
     assert choose_by("document", [cases]) == "document"
-    with pytest.raises(UsageError, match="sources can't be told apart by 'colour'"):
+    with pytest.raises(UsageError, match="sources can't be distinguished by 'colour'"):
         choose_by("colour", [handbooks])
 
 
@@ -182,7 +202,7 @@ def test_citations_are_checked_one_by_one(text: str, cited: list[int], doubts: l
 def test_an_answer_without_a_citation_and_one_with_an_invented_quote_are_doubtful() -> None:
     shown = list(PASSAGES.values())
     none = check_answer("Give it.", check_parts("Give it.", PASSAGES), shown)
-    assert [doubt.what for doubt in none] == ["it cites no passage"]
+    assert [doubt.what for doubt in none] == ["the answer cites no passage"]
     text = 'It says "caplacizumab was given without plasma exchange" and "the patient then flew to the moon" [1].'
     assert [doubt.text for doubt in check_answer(text, check_parts(text, PASSAGES), shown)] == [
         "the patient then flew to the moon"
@@ -273,14 +293,14 @@ def test_each_institution_answers_by_itself_and_pairs_are_compared(handbooks: Se
     said = {source.name: source.answer for source in agreement.sources}
     assert len(said) == 6, "eight handbooks of six invented institutions"
     alder = next(answer for name, answer in said.items() if name.startswith("Alder"))
-    assert any("quote is not in what was shown" in warning for warning in alder.warnings)
+    assert any("quote is not in the passages shown" in warning for warning in alder.warnings)
     assert {passage.document for passage in alder.evidence} <= {"hb-alder-kidney", "hb-alder-liver"}
     assert len(agreement.comparisons) == 15
     view = agreement_view(agreement)
-    assert view.sentence.startswith(
-        "2 of 6 sources answer, 4 do not address it. Of the pairs that both answer: 1 Diverg"
+    assert view.sentence == (
+        "The sources do not all agree. 2 of 6 sources answer, 4 do not address the question. "
+        "Pairs of sources that both answer: 1 Divergent."
     )
-    assert "They do not all agree." in view.sentence
     assert [(pair.label, pair.topic, pair.significance) for _, pair in view.pairs] == [
         ("Divergent", "fever threshold", "high")
     ]
@@ -301,9 +321,34 @@ def test_one_source_is_nothing_to_compare(cases: SearchableCorpus, ledger: Ledge
         ask = AskRequest(text=CASE, line="bm25", model="stub", by="document", max_sources=1, k=1)
         found = run_ask(ask, [cases], model=model_of(server, ledger))
     assert found.agreement is not None
-    assert "nothing to compare" in found.agreement.why_not
+    assert "found only one" in found.agreement.why_not
     assert found.agreement.left_out >= 1
-    assert agreement_view(found.agreement).sentence.startswith("Sources were not compared")
+    assert agreement_view(found.agreement).sentence.startswith("Whether the sources agree can't be said: the search")
+
+
+def test_why_agreement_cannot_be_said_is_told(
+    cases: SearchableCorpus, handbooks: SearchableCorpus, ledger: Ledger
+) -> None:
+    with ScriptedServer(*script()) as server:
+        model = model_of(server, ledger)
+        nameless = run_ask(AskRequest(text=CASE, line="bm25", model="stub", by="auto", k=1), [cases], model=model)
+        ask = AskRequest(text=FEVER, line="bm25", model="stub", by="institution", k=1)
+        both = run_ask(ask, [cases, handbooks], model=model)
+    assert nameless.agreement is not None
+    assert "do not say which institution" in agreement_view(nameless.agreement).sentence
+    assert both.agreement is not None
+    assert len(both.agreement.sources) == 6
+    assert "their documents name no institution: cases." in agreement_view(both.agreement).sentence
+    silent = tuple(replace(each, answer=replace(each.answer, absent=True)) for each in both.agreement.sources[1:])
+    alone = replace(both.agreement, sources=(both.agreement.sources[0], *silent), comparisons=())
+    assert "only one source answers the question" in agreement_view(alone).sentence
+
+
+def test_the_limits_of_a_model_are_told() -> None:
+    assert "can't look anything up" in model_limits("openai:gpt-4o")
+    assert "mostly wrong" in model_limits("embedded[max_tokens=80]")
+    assert "mostly wrong" not in model_limits("embedded:qwen2.5-coder-1.5b")
+    assert "recorded" in model_limits("replay:teaching")
 
 
 def test_agreement_is_said_when_no_pair_diverges(handbooks: SearchableCorpus, ledger: Ledger) -> None:
@@ -315,7 +360,7 @@ def test_agreement_is_said_when_no_pair_diverges(handbooks: SearchableCorpus, le
         replace(each, label="Consistent", topic=None, significance=None) if each.label == "Divergent" else each
         for each in found.comparisons
     )
-    assert "They agree." in agreement_view(replace(found, comparisons=same)).sentence
+    assert "The sources that answer agree." in agreement_view(replace(found, comparisons=same)).sentence
 
 
 def test_what_stops_the_work_is_an_error_of_ours(cases: SearchableCorpus, ledger: Ledger) -> None:

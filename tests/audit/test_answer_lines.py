@@ -41,12 +41,12 @@ def test_a_line_that_says_no_more_than_the_answer_raises_no_doubt(line: str) -> 
 )
 def test_a_line_that_says_otherwise_is_shown_with_a_warning(line: str, kind: str) -> None:
     (doubt,) = _doubts(line)
-    assert doubt.startswith(f"its line for the table says otherwise than the answer: {kind}: ")
+    assert doubt.startswith(f"its table line differs from its answer: {kind}: ")
 
 
 def test_a_strength_must_be_written_in_the_passages() -> None:
     assert _doubts("", "grade b") == []
-    assert _doubts("", "Grade A") == ["the strength that it gives is not in what was shown: Grade A"]
+    assert _doubts("", "Grade A") == ["the strength it gives is not in the passages shown: Grade A"]
     assert [given_strength(each) for each in ("None", " none given.", "N/A", "Grade  B")] == [
         *[NONE_GIVEN] * 3,
         "Grade B",
@@ -60,7 +60,7 @@ def test_the_strengths_of_two_recommendations_may_be_apart_in_the_passages() -> 
         return line_doubts("", strength, ANSWER, TEXT, [PASSAGE, other])
 
     assert doubts("Grade B / Strong; Low") == doubts("Strong; Low") == doubts("Grade B / none given") == []
-    assert doubts("Grade B / Weak") == ["the strength that it gives is not in what was shown: Grade B / Weak"]
+    assert doubts("Grade B / Weak") == ["the strength it gives is not in the passages shown: Grade B / Weak"]
     assert given_strength("none given / none") == NONE_GIVEN
 
 
@@ -114,7 +114,7 @@ def test_line_and_strength_come_with_the_answer(tmp_path: Path) -> None:
         (answer,) = answer_from_sources(a_model(server.spec(), ledger), [planned], PACK)
     assert (answer.statement, answer.strength) == ("Screen yearly from 50 to 80", "Grade B")
     (warning,) = answer.warnings
-    assert warning.startswith("its line for the table says otherwise than the answer: threshold: 50")
+    assert warning.startswith("its table line differs from its answer: threshold: 50")
 
 
 @pytest.mark.parametrize("pack", ["transplant", "clinicians"])

@@ -420,7 +420,7 @@ def test_hero_s_evidence_comes_question_by_question_from_its_sources() -> None:
         assert {passage.document for passage in each.passages} == {each.source}
     searched = {step.what: step.text for each in shown if each.route != "whole" for step in each.trace}
     assert re.fullmatch(r"\d+ sections, \d+ children", searched["document model"])
-    assert searched["reranking"].startswith("off: no cross-encoder or model is named")
+    assert searched["reranking"].startswith("off: hero[rerank=…] names no")
     assert re.match(r"1\. 0\.\d{4} \w+", searched["fused"])  # rank, score, and what the child says
     assert not any(step.what == "reranking" for each in shown if each.route == "whole" for step in each.trace)
 

@@ -59,7 +59,7 @@ def test_case_and_white_space_do_not_part_a_question(tmp_path: Path) -> None:
     assert [question.text for question in given.questions] == ["What is (are) Gout ?"]
     assert given.left_out == {"only one source answers": 1}
     rows[1]["source"] = "b"
-    with pytest.raises(InputError, match="a second time"):
+    with pytest.raises(InputError, match="answers this question twice"):
         read_source_answers(a_file(tmp_path, rows))
 
 
@@ -71,9 +71,9 @@ def test_only_the_answers_of_some_sources_are_taken(tmp_path: Path) -> None:
     given = read_source_answers(path, sources=["a", "b"])
     assert [(each.question[0], each.source) for each in given.answers] == [("1", "a"), ("1", "b")]
     assert (given.sources, given.left_out) == (("a", "b"), {"only one source answers": 1})
-    with pytest.raises(UsageError, match="no answer is of the source z") as caught:
+    with pytest.raises(UsageError, match="there is no answer from the source z") as caught:
         read_source_answers(path, sources=["a", "z"])
-    assert "there are a, b, c" in str(caught.value.fix)
+    assert "sources: a, b, c" in str(caught.value.fix)
 
 
 def test_fields_can_be_named_and_joined(tmp_path: Path) -> None:
@@ -101,11 +101,11 @@ def test_fields_that_can_t_be_read_are_said(text: str) -> None:
     [
         ([{"source": "a", "answer": "x"}], "no field 'question'"),
         ([{"question": "q", "source": "", "answer": "x"}], "no source"),
-        ([{"question": "q", "source": "a", "answer": "x"}] * 2, "a second time"),
-        ([{"question": "q", "source": "a", "answer": "x", "absent": "perhaps"}], "absence holds 'perhaps'"),
+        ([{"question": "q", "source": "a", "answer": "x"}] * 2, "answers this question twice"),
+        ([{"question": "q", "source": "a", "answer": "x", "absent": "perhaps"}], "`absent` holds 'perhaps'"),
         ([{"question": "q", "source": "a", "answer": 5}], "should hold text"),
-        ([{"question": "q", "source": "a", "answer": "x"}], "no question has answers of two sources"),
-        ([], "the file holds no answer"),
+        ([{"question": "q", "source": "a", "answer": "x"}], "no question has answers from two sources"),
+        ([], "the file has no answers"),
     ],
 )
 def test_rows_that_are_wrong_are_said_with_their_line(

@@ -290,12 +290,12 @@ def test_what_does_not_fit_together_is_not_merged(ledger: Ledger, tmp_path: Path
         plain = run(tmp_path / "plain", a_plan(SOURCES), ledger, server)
     wrong: list[tuple[list[Path], type[HoofbeatError], str]] = [
         ([one], InputError, "shards are missing: 2/2"),
-        ([one, two, two], InputError, "the shard 2/2 is there more than once"),
-        ([one, other], InputError, "of another audit than s1: they differ in the questions or the sources"),
+        ([one, two, two], InputError, "the shard 2/2 appears more than once"),
+        ([one, other], InputError, "and s1 belong to different audits: they differ in the chosen questions or sources"),
         ([one, probed], InputError, "they differ in probe_order, seeds\n"),
         ([one, judged], InputError, "they differ in models\n"),
-        ([one, three], InputError, "this is shard 2/3, and s1 is one of 2"),
-        ([plain], UsageError, "no shard"),
+        ([one, three], InputError, "this is shard 2/3, but s1 is one of 2"),
+        ([plain], UsageError, "not a shard"),
         ([], UsageError, "nothing to merge"),
     ]
     for paths, kind, words in wrong:
@@ -303,7 +303,7 @@ def test_what_does_not_fit_together_is_not_merged(ledger: Ledger, tmp_path: Path
             merge_audits(paths, tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
     before = {path.name: path.read_bytes() for path in one.iterdir()}
-    with pytest.raises(UsageError, match="would take the place of one of its shards"):
+    with pytest.raises(UsageError, match="would overwrite one of its shards"):
         merge_audits([one, two], one / ".." / one.name)
     assert {path.name: path.read_bytes() for path in one.iterdir()} == before
 

@@ -117,7 +117,7 @@ def test_the_reference_comes_first_and_its_opponents_are_ranked(tmp_path: Path) 
         ("brook", 1, 2), ("cairn", 1, 2),
     ]  # fmt: skip
     assert find_reference(audit, "ALDER") == {"alder"}
-    with pytest.raises(UsageError, match="no source 'Elm'"):
+    with pytest.raises(UsageError, match="'Elm' is not a source"):
         find_reference(audit, "Elm")
 
 
@@ -131,7 +131,7 @@ def test_decisions_are_written_and_read_back(tmp_path: Path) -> None:
     assert second.status_words() == "follow brook"
     (tmp_path / "other.json").write_text('{"format": "x/1", "decisions": []}')
     (tmp_path / "broken.json").write_text("[]")
-    for name, words in (("other", "format 'x/1'"), ("broken", "not a file of decisions")):
+    for name, words in (("other", "format 'x/1'"), ("broken", "not a decisions file")):
         with pytest.raises(InputError, match=words):
             read_decisions(tmp_path / f"{name}.json")
 

@@ -31,10 +31,10 @@ def test_a_silence_says_how_the_source_was_read_and_what_was_turned_down() -> No
     whole = (TraceStep(stage="hero", what="route: whole"),)
     steps = silence_steps("May I bath?", PASSAGES, whole, "The handbook has other topics.")
     assert [step.what for step in steps] == ["searched", "nearest", "turned down"]
-    assert steps[0].text == "the whole source was shown: 3 passages, 123 characters"
+    assert steps[0].text == "the model saw the whole source: 3 passages, 123 characters"
     assert steps[1].found == ("d#1",)
     searched = silence_steps("May I bath?", PASSAGES[:1], (TraceStep(stage="hero", what="route: retrieved"),))
-    assert searched[0].text.startswith("the source was searched by hero; shown were 1 passage")
+    assert searched[0].text.startswith("the source was searched by hero; the model saw 1 passage")
     silent = Answer(question="q", model="m", condition="source", source="d", absent=True, trace=steps)
     assert len(silence_proof(silent)) == 3
     assert silence_proof(Answer(question="q", model="m", condition="source", absent=False, trace=steps)) == []

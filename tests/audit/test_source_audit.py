@@ -84,14 +84,14 @@ def test_how_often_a_model_is_asked_again_is_taken_from_its_ledger(ledger: Ledge
         model = a_model(server.spec(), ledger)
         before = estimate_audit(a_plan(questions=many), model, model)
         assert before.again_likely == round(len(SOURCES) * 12 * 8 / 150)
-        assert "8 of 150 answers in our trials" in before.again_words
+        assert "8 of 150 answers were repeated in our trials" in before.again_words
         audit_sources(a_plan(questions=many), model, model, tmp_path / "audit", inputs=[])
         after = estimate_audit(a_plan(questions=more), model, model)
         none = estimate_audit(a_plan(questions=many), model, model)
     seen = ledger.count_by_prompt(model.identity)
     share = seen["answer-source-again"] / seen["answer-source"]
     assert after.again_likely == round(len(SOURCES) * 5 * share)
-    assert f"{seen['answer-source-again']} of {seen['answer-source']} answers of this model in the ledger" in (
+    assert f"repeat {seen['answer-source-again']} of {seen['answer-source']} answers in the ledger" in (
         after.again_words
     )
     assert (none.calls, none.again_most, none.again_words) == (0, 0, "")
@@ -208,7 +208,7 @@ def test_the_limit_of_an_answer_counts_against_the_window(ledger: Ledger) -> Non
 def test_a_source_or_question_given_twice_is_refused(
     documents: list[Document], questions: list[Question], named: str
 ) -> None:
-    with pytest.raises(UsageError, match=f"the {named} is there more than once"):
+    with pytest.raises(UsageError, match=f"the {named} appears more than once"):
         a_plan(documents, questions)
 
 

@@ -232,7 +232,7 @@ def test_what_the_answer_states_is_held_against_the_passage() -> None:
     checked = check_citations("Pressure", "", faithful.replace("at least", "at most"), [GUIDE])
     assert [step.what for step in checked.steps] == ["statement differs"]
     (warning,) = checked.warnings
-    assert warning.startswith("it may say otherwise than the source (comparator)")
+    assert warning.startswith("it may differ from the source (comparator)")
     (objection,) = checked.objections
     assert objection.startswith("a sentence of the field answer differs: comparator: ")
 
@@ -241,7 +241,7 @@ def test_a_denial_in_the_answer_is_shown_and_the_model_is_not_asked_again() -> N
     faithful = "Adults over 60 years start drug treatment at a systolic pressure of at least 160 mm Hg."
     checked = check_citations("Pressure", "", faithful.replace("start", "should not start"), [GUIDE])
     (warning,) = checked.warnings
-    assert warning.startswith("it may say otherwise than the source (negation)")
+    assert warning.startswith("it may differ from the source (negation)")
     assert checked.objections == []
 
 

@@ -102,7 +102,7 @@ def test_cupcase_csv_of_forks_with_rows_that_lack_distractors(tmp_path: Path) ->
     rows[2] |= {"distractor1": "", "distractor2": "", "distractor3": ""}
     made = imported(write_table(tmp_path / "cases.csv", rows), tmp_path)
     assert [question.id for question in made.questions] == ["0", "1", "3"]
-    assert reasons(made) == ["no distractors: kept in the edition free only"]
+    assert reasons(made) == ["no distractors: kept only in the edition free"]
     assert [question.id for question in Benchmark(made.artefact, "free").questions] == ["0", "1", "2", "3"]
 
 
@@ -154,7 +154,7 @@ def test_clinbench_with_images(tmp_path: Path) -> None:
     [shown] = Benchmark(made.artefact, "image").questions
     assert shown.images == ("images/a.png",)
     assert made.artefact.file("images/a.png").read_bytes() == _IMAGE
-    assert reasons(made) == ["an image is not below the folder that is imported"]
+    assert reasons(made) == ["an image is outside the imported folder"]
 
 
 @pytest.mark.parametrize("mapping", ["", "id=id,text=question_stem,options=options,answer=answer,images=image"])
@@ -174,7 +174,7 @@ def test_images_inside_parquet_are_written_out(tmp_path: Path, mapping: str) -> 
     assert name.endswith(".png")
     assert made.artefact.file(name).read_bytes() == _IMAGE
     assert [question.id for question in made.questions] == ["c1", "c2"]
-    assert reasons(made) == ["an image is not below the folder that is imported"]
+    assert reasons(made) == ["an image is outside the imported folder"]
 
 
 @pytest.mark.parametrize("judgments", ["qrels.jsonl", "qrels.txt"])
@@ -282,7 +282,7 @@ def test_any_table_by_a_mapping(tmp_path: Path) -> None:
     ]
     with pytest.raises(UsageError, match="no field 'z'"):
         imported(tmp_path / "t.csv", tmp_path, mapping="text=z")
-    with pytest.raises(UsageError, match="names no question"):
+    with pytest.raises(UsageError, match="does not say where the question is"):
         imported(tmp_path / "t.csv", tmp_path, mapping="id=key")
 
 
@@ -294,9 +294,9 @@ def test_rows_that_can_not_be_read_are_listed(tmp_path: Path) -> None:
     made = imported(file, tmp_path)
     assert [question.id for question in made.questions] == ["1"]
     assert [reason.partition(":")[0] for reason in reasons(made)] == [
-        "the answer 'Z' is none of the options",
-        "the field 'question' holds no text",
-        "the id belongs to an earlier row",
+        "the answer 'Z' is not one of the options",
+        "the field 'question' has no text",
+        "an earlier row has the same id",
         "not readable JSON",
     ]
     counts = made.artefact.manifest.counts
@@ -315,7 +315,7 @@ def test_a_file_without_rows_says_what_is_wrong_with_it(tmp_path: Path) -> None:
         "empty.csv": "the file is empty",
         "header.csv": "no row below its header",
         "broken.jsonl": "line 1: not readable JSON",
-        "folder": "the folder holds no table",
+        "folder": "the folder has no table",
     }
     for name, words in expected.items():
         with pytest.raises(InputError, match=words) as refused:
@@ -495,7 +495,7 @@ def test_a_list_of_questions_serves_an_audit_and_a_run_s_questions_are_a_benchma
     assert Benchmark.open(tmp_path / "run").questions[0].answer == "Gout"
     bare = {name: value for name, value in row.items() if name != "question"}
     hb.import_predictions(write_json_lines(tmp_path / "p.jsonl", [bare]), tmp_path / "bare")
-    with pytest.raises(InputError, match="without the text"):
+    with pytest.raises(InputError, match="do not include the text"):
         Benchmark.open(tmp_path / "bare")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.records import Question
+from hoofbeat.registry import PLUGINS_VARIABLE
 from hoofbeat.store import Counts
 
 __all__ = ["RunningCommand", "environment", "hoofbeat", "invented_benchmark", "json_of", "start"]
@@ -67,7 +68,7 @@ class _Forks:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.cli.forking"],
             cwd=Path(__file__).parents[2],
-            env=environment(),
+            env=environment({PLUGINS_VARIABLE: ""}),  # the forks of later tests must not know a plugin of this one
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

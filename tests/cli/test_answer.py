@@ -97,8 +97,8 @@ def test_a_grid_is_one_run_with_each_model_s_cost(tmp_path: Path) -> None:
         )
     ]
     assert told["estimate"]["calls"] == sum(each["estimate"]["calls"] for each in told["systems"]) == 2 * 32 + 8 + 24
-    assert f"{one}: 40 calls made" in done.stderr
-    assert "retries" in done.stderr
+    assert f"{one}: 40 new calls" in done.stderr
+    assert "Leaderboard, by letter" in done.stderr
     assert again["models"][one]["made"] == 0
     assert again["models"][one]["cached"] == again["models"][one]["calls"] == 40
     run = Run.open(tmp_path / "run")
@@ -131,7 +131,7 @@ def test_a_fleet_with_a_dead_server_writes_the_same_bytes_and_says_what_each_did
     assert (first["url"], first["set_aside"]) == (two.url, 1)
     assert first["failures"] == first["calls"] >= 1
     assert (second["url"], second["calls"], second["failures"]) == (one.url, 4, 0)
-    assert "set aside" in told["both"].stderr
+    assert "not used for a while" in told["both"].stderr
     assert folder_bytes(tmp_path / "both" / "run") == folder_bytes(tmp_path / "single" / "run")
 
 
@@ -140,7 +140,7 @@ def test_the_estimate_shows_a_table_and_one_sum(tmp_path: Path) -> None:
     with FaultServer() as server:
         words = ["answer", "bench", "--model", server.spec("one"), "--model", server.spec("two"), "--estimate"]
         done = hoofbeat(*words, folder=tmp_path)
-    assert done.stdout.count("would make at most 8 calls") == 1
+    assert done.stdout.count("Would make at most 8 calls") == 1
     assert done.stderr.count("closed, letter") == 2
     assert not (tmp_path / "run").exists()
 
@@ -269,7 +269,7 @@ def test_a_path_trick_in_an_image_stops_before_anything_is_sent(tmp_path: Path) 
     write_jsonl(tmp_path / "bench" / "questions-image.jsonl", [question])
     with FaultServer() as server:
         done = hoofbeat("answer", "bench", "--edition", "image", "--condition", "images", "--model", server.spec(),
-                        folder=tmp_path, code=1)  # fmt: skip
+                        "--trust-changed", folder=tmp_path, code=1)  # fmt: skip
     assert "outside its folder" in done.stderr
     assert server.seen == []
 
@@ -280,13 +280,13 @@ def test_a_path_trick_in_an_image_stops_before_anything_is_sent(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--condition", "open book"], "is no condition"),
-        (["--condition", "first 0%"], "is no condition"),
+        (["--condition", "open book"], "is not a condition"),
+        (["--condition", "first 0%"], "is not a condition"),
         (["--condition", "bm26 @3"], "unknown retriever stage"),
         (["--condition", "agent over bm25 > hyde"], "column"),
         (["--condition", "agent[turns=0]"], "turns can't be"),
-        (["--condition", "agent", "--protocol", "likelihood"], "an agent's answer is written"),
-        (["--condition", "\x1b[31mclosed"], "is no condition"),
+        (["--condition", "agent", "--protocol", "likelihood"], "an agent writes its answer"),
+        (["--condition", "\x1b[31mclosed"], "is not a condition"),
         (["--protocol", "letters"], "letters"),
         (["--model", "replay:none[temperature=3]"], "temperature can't be"),
         (["--model", "replay:none[samples=3]"], "would all be the same"),
@@ -306,7 +306,7 @@ def test_a_folder_that_is_taken_is_refused_before_a_call(tmp_path: Path) -> None
     choices(tmp_path / "bench", 1)
     with FaultServer() as server:
         done = hoofbeat("answer", "bench", "--model", server.spec(), "-o", "bench", folder=tmp_path, code=1)
-    assert "a benchmark is there" in done.stderr
+    assert "already holds other results (benchmark)" in done.stderr
     assert server.seen == []
 
 

@@ -52,7 +52,7 @@ def test_a_model_answers_and_sources_are_compared(handbooks: Path, tmp_path: Pat
     assert "ANSWER by" in told.stdout
     assert "2 of 6 sources answer" in told.stdout
     assert ": Divergent (fever threshold; high significance)" in told.stdout
-    assert f"{calls} taken from the ledger" in told.stderr
+    assert f"{calls} from the ledger" in told.stderr
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.stats().calls == calls + 1  # one is what the endpoint was asked of its window
     assert any("8,192 tokens, assumed" in note for note in found["notes"])
@@ -89,12 +89,12 @@ def test_the_case_may_come_from_standard_input(handbooks: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error", "says"),
     [
-        (["handbooks"], UsageError, "a corpus and a case are needed"),
+        (["handbooks"], UsageError, "ask needs a corpus and a case"),
         (["handbooks", "  "], UsageError, "no case"),
         (["nowhere", "fever"], ArtefactError, "no such folder"),
         (["handbooks", "fever", "--line", "bm26"], UsageError, "bm26"),
         (["handbooks", "fever", "--line", "hyde > bm25"], UsageError, "asks a language model"),
-        (["handbooks", "fever", "--by", "colour"], UsageError, "told apart"),
+        (["handbooks", "fever", "--by", "colour"], UsageError, "distinguished"),
         (["handbooks", "fever", "--pack", "cooking"], UsageError, "cooking"),
     ],
 )

@@ -73,15 +73,15 @@ GIVEN = "".join(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--answers", "a.jsonl", "--passages", "5"], "--passages would do nothing: answers are given"),
-        (["--answers", "a.jsonl", "--with", "hero", "--max-tokens", "9"], "--with, --max-tokens would do nothing"),
-        (["--answers", "a.jsonl", "--whole-up-to", "0"], "--whole-up-to would do nothing"),
-        (["books", "teaching", "--fields", "id=x"], "--fields would do nothing"),
-        (["--answers", "a.jsonl", "--economy-check", "200"], "--economy-check would do nothing"),
-        (["--answers", "a.jsonl", "--economy-model", "x"], "--economy-model would do nothing"),
+        (["--answers", "a.jsonl", "--passages", "5"], "--passages has no effect here: --answers has the answers"),
+        (["--answers", "a.jsonl", "--with", "hero", "--max-tokens", "9"], "--with, --max-tokens has no effect here"),
+        (["--answers", "a.jsonl", "--whole-up-to", "0"], "--whole-up-to has no effect here"),
+        (["books", "teaching", "--fields", "id=x"], "--fields has no effect here"),
+        (["--answers", "a.jsonl", "--economy-check", "200"], "--economy-check has no effect here"),
+        (["--answers", "a.jsonl", "--economy-model", "x"], "--economy-model has no effect here"),
         (["--answers", "a.jsonl", "--economy", "0.05", "--economy-check", "9"], "9 pairs can't show that the risk"),
         (["--answers", "a.jsonl", "--source", "a"], "needs at least two"),
-        (["--answers", "a.jsonl", "--source", "a", "--source", "z"], "no answer is of the source z"),
+        (["--answers", "a.jsonl", "--source", "a", "--source", "z"], "there is no answer from the source z"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(tmp_path: Path, more: list[str], said: str) -> None:
@@ -111,12 +111,15 @@ CHECKED = {
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"sorted": 0}, "economy: nothing could be saved, so all pairs were judged"),
-        ({}, "economy: 440 calls instead of 2,200 (× 5.0 fewer), with 40 that sorted the answers"),
-        ({}, "Of 146 judged to check, 1 took the wrong side and 9 had another label"),
-        ({}, "at most 3.8% of the carried labels take the wrong side (risk asked for: 5.0%)"),
-        ({"judged_whole": 1}, "wrong too often, so all pairs of 1 question were judged; 1,600 labels are carried"),
-        ({"judged_whole": 20, "carried": 0}, "all pairs of 20 questions were judged; no label is carried"),
+        ({"sorted": 0}, "economy: no calls could be saved, so all pairs were judged"),
+        ({}, "economy: 440 calls instead of 2,200 (5.0 times fewer), including 40 to sort the answers"),
+        ({}, "Of 146 checked by the judge, 1 were on the wrong side and 9 had another label"),
+        ({}, "at most 3.8% of the carried labels are on the wrong side (limit: 5.0%)"),
+        (
+            {"judged_whole": 1},
+            "wrong too often, so all pairs of 1 question were judged; 1,600 labels were carried over",
+        ),
+        ({"judged_whole": 20, "carried": 0}, "all pairs of 20 questions were judged; no label was carried over"),
         ({"sort_failures": 3}, "(3 of them failed, so those answers were judged one by one)"),
     ],
 )
@@ -135,7 +138,7 @@ def test_shards_are_merged_and_exported_by_the_command(tmp_path: Path, books: Pa
             more = ("-o", f"s{number}", "--shard", f"{number}/2", "--probe-order", "3")
             hoofbeat(*words(books, server, *more), folder=tmp_path)
         assert len(server.seen) <= asked + 3  # each shard draws its own pairs to probe
-    assert "with the answers exchanged" in done.stderr
+    assert "with the two answers swapped" in done.stderr
     merged = json_of(hoofbeat("audit", "merge", "s1", "s2", "-o", "merged", "--json", folder=tmp_path))
     assert merged["kind"] == "audit"
     for name in ("answers.jsonl", "comparisons.parquet", "order.jsonl"):
@@ -155,7 +158,7 @@ def test_shards_are_merged_and_exported_by_the_command(tmp_path: Path, books: Pa
 def test_show_tells_how_an_answer_came_about(tmp_path: Path, books: Path) -> None:
     with FaultServer() as server:
         hoofbeat(*words(books, server, "--limit", "1", "-o", "audit"), folder=tmp_path)
-    assert "1 question: tq-01" in hoofbeat("show", "audit", folder=tmp_path).stdout
+    assert "tq-01: Can I eat sushi" in hoofbeat("show", "audit", folder=tmp_path).stdout
     page = hoofbeat("show", "audit", "tq-01", folder=tmp_path).stdout
     for name in ("hb-alder-kidney", "Cairnmoor Kidney Institute and Dunehaven Regional Hospital:"):
         assert name in page
@@ -182,9 +185,9 @@ def test_questions_that_no_two_sources_are_asked_are_said_or_refused(tmp_path: P
         line = ["--with", LINE, "--model", server.spec()]
         done = hoofbeat("audit", str(books), "some", *line, "-o", "audit", folder=tmp_path)
         wrong = hoofbeat("audit", str(books), "none", *line, "-o", "not", folder=tmp_path, code=2)
-    assert "1 of 2 questions can't be compared, because fewer than two sources are asked: typo" in done.stderr
-    assert "their facet group is kidneys, the facet organ of the sources is kidney)" in done.stderr
-    assert "no question is put to two sources, so there is nothing to compare" in " ".join(wrong.stderr.split())
+    assert "1 of 2 questions can't be compared, because they apply to fewer than two sources: typo" in done.stderr
+    assert "they are for kidneys; the sources' facet organ is kidney)" in done.stderr
+    assert "no question applies to two sources, so there is nothing to compare" in " ".join(wrong.stderr.split())
     assert not (tmp_path / "not").exists()
 
 
@@ -193,8 +196,8 @@ def test_questions_that_no_two_sources_are_asked_are_said_or_refused(tmp_path: P
     [
         (["--question", "tq-001"], "check --question; the closest are tq-01", 2),
         (["--question", "xyz"], "check --question; the first are tq-01, tq-02, tq-03", 2),
-        (["--shard", "30/40"], "the shard 30/40 has no question: there are 24 in all", 2),
-        (["-o", "taken"], "a corpus is there already", 1),
+        (["--shard", "30/40"], "the shard 30/40 has no questions: there are only 24 in total", 2),
+        (["-o", "taken"], "already holds other results (corpus)", 1),
     ],
 )
 def test_what_can_be_seen_to_be_wrong_is_refused_before_any_call(

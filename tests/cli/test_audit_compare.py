@@ -146,13 +146,13 @@ def test_better_retrieval_shows_more_and_changes_nothing(audits: Path) -> None:
 
 def test_the_folder_and_the_screen(audits: Path) -> None:
     done = hoofbeat("audit", "compare", "before", "after", "-o", "cmp", folder=audits)
-    assert "audit-comparison: cmp (24 kept)" in done.stdout
+    assert "Compared 24 pairs of answers → cmp" in done.stdout
     for words in (
         "13 pairs judged in both",
         "by coverage",
         "+50.0",
-        "passages: 1, then 2",
-        "11 pairs have another label",
+        "setting passages: 1 → 2",
+        "11 pairs changed their label",
     ):
         assert words in done.stderr
     folder = audits / "cmp"
@@ -166,7 +166,7 @@ def test_the_folder_and_the_screen(audits: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "by coverage" in page
     assert "Pairs judged in both audits show no clear change: 0.0 points (95% interval −" in page
-    assert "changed by +50.0 points, of which 0.0 come from those pairs and +50.0 from pairs that only one" in page
+    assert "changed by +50.0 points, of which 0.0 are due to those pairs and +50.0 to pairs that only one" in page
     first = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     hoofbeat("audit", "compare", "before", "after", "-o", "cmp", folder=audits)
     assert first == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -204,7 +204,7 @@ def test_settings_with_parts_are_told_in_words(tmp_path: Path) -> None:
     write_audit(tmp_path / "a", pairs)
     write_audit(tmp_path / "b", pairs, settings={"economy": {"check": 200, "sure": None}})
     done = hoofbeat("audit", "compare", "a", "b", "-o", "cmp", folder=tmp_path)
-    assert "economy: none, then check 200, sure none" in done.stderr
+    assert "economy: none → check 200, sure none" in done.stderr
 
 
 def test_the_list_of_changed_pairs_comes_in_pages(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_audits_that_cannot_be_compared_are_refused_in_words(tmp_path: Path) -> 
     write_audit(tmp_path / "elsewhere", invented_pairs({"q7": "cdm"}))
     write_audit(tmp_path / "guidelines", invented_pairs({"q1": "cdm"}), pack="guidelines")
     for name, words, code in (
-        ("reworded", "different questions under the same names: q1", 1),
+        ("reworded", "same id but different text: q1", 1),
         ("elsewhere", "the two audits share no question", 1),
         ("guidelines", "different domain packs: transplant and guidelines", 2),
         ("nowhere", "there is no such folder", 1),
@@ -242,4 +242,4 @@ def test_audits_that_cannot_be_compared_are_refused_in_words(tmp_path: Path) -> 
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("x")
     done = hoofbeat("audit", "compare", "a", "a", "-o", "mine", folder=tmp_path, code=1)
-    assert "left alone" in done.stderr
+    assert "not a Hoofbeat folder" in done.stderr

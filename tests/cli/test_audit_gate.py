@@ -62,8 +62,8 @@ def decide(folder: Path, audit: str, decided: dict[tuple[str, str, str], str], b
 
 def test_conditions_fail_the_gate_by_its_exit_code(audits: Path) -> None:
     ok = hoofbeat("audit", "gate", "before", "after", "--fail-if", "new_disagreements > 1", folder=audits)
-    assert "the gate passes" in ok.stderr
-    assert "gate: gate (1 kept)" in ok.stdout
+    assert "The gate passes" in ok.stderr
+    assert "Checked 1 condition → gate" in ok.stdout
     done = hoofbeat(
         "audit", "gate", "before", "after", "--fail-if", "new_disagreements > 0", "--fail-if", "share_disagree > 90%",
         "--json", folder=audits, code=5,
@@ -79,6 +79,9 @@ def test_conditions_fail_the_gate_by_its_exit_code(audits: Path) -> None:
     assert (figures["changed_labels"], figures["failed_pairs"]) == (3, 0)
     assert "reopened" not in figures
     assert open_artefact(audits / "gate").verify() == []
+    shown = hoofbeat("show", "gate", folder=audits).stdout
+    assert "The gate fails." in shown
+    assert "fails: new_disagreements > 0" in shown
 
 
 def test_what_was_decided_is_carried_into_the_next_audit(audits: Path) -> None:
@@ -207,12 +210,12 @@ def test_sarif_has_what_the_standard_requires(audits: Path) -> None:
         ("disagreements >> 3", "can't be read at 'disagreements >> 3'", ()),
         ("disagreements > many", "can't be read", ()),
         ("disagreements > 1 or closed > 1", "can't be read", ()),
-        ("zebra > 1", "there are: disagreements, new_disagreements", ()),
+        ("zebra > 1", "use one of: disagreements, new_disagreements", ()),
         ("reopened > 0", "reopened in 'reopened > 0' needs --decisions", ()),
         ("against_reference > 0", "needs --reference", ()),
         ("", "can't be read", ()),
-        ("reopened > 0", "there are no decisions here", ("--decisions", "nowhere.db")),
-        ("against_reference > 0", "no source 'Elm'", ("--reference", "Elm")),
+        ("reopened > 0", "no decisions found", ("--decisions", "nowhere.db")),
+        ("against_reference > 0", "'Elm' is not a source", ("--reference", "Elm")),
     ],
 )
 def test_what_is_wrong_with_a_condition_is_said(
@@ -256,7 +259,7 @@ def test_compare_shows_old_and_new_words_also_under_the_same_label(audits: Path)
     assert same == [("alder", "brook", "brook"), ("brook", "cairn", "brook")]
     page = (audits / "cmp" / "report.html").read_text(encoding="utf-8")
     assert "<mark>&lt;four&gt;</mark> weeks <mark>&amp; no more</mark>" in page
-    assert "Whether the text of 3 sources changed is not known" in page
+    assert "Whether the text of 3 sources changed is unknown" in page
     done = hoofbeat(
         "audit", "compare", "before", "after", "-o", "cmp", "--decisions", "nowhere.json", folder=audits, code=1
     )

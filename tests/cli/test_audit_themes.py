@@ -68,8 +68,9 @@ def test_themes_by_rule(folder: Path) -> None:
     assert artefact.verify() == []
     assert artefact.manifest.metrics == {"phrases": 5, "pairs": 9, "without a topic": 1}
     assert set(artefact.manifest.models) == {"encoder"}
+    assert "temperature at which to call" in hoofbeat("show", "out", folder=folder).stdout
     before = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
-    hoofbeat(*words, folder=folder)
+    assert "(replaced the earlier folder)" in hoofbeat(*words, folder=folder).stdout
     assert before == {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
 
 
@@ -100,7 +101,7 @@ def test_themes_named_by_a_model(folder: Path) -> None:
 def test_themes_by_number_and_weights(folder: Path) -> None:
     words = ("audit", "themes", "audit", "--encoder", "potion")
     done = hoofbeat(*words, "--themes", "1", "--weights", "low=0,medium=1,high=10", folder=folder)
-    assert "themes: themes (1 kept)" in done.stdout
+    assert "Found 1 theme → themes" in done.stdout
     (row,) = rows_of(folder / "themes" / "themes.tsv")
     assert (row["pairs"], row["weight"], row["phrases"]) == ("9", "34.0", "5")
     for wrong, said in (

@@ -45,6 +45,7 @@ def test_a_perfect_judge_is_tried_and_the_audit_and_its_report_tell(tmp_path: Pa
             told = hoofbeat(*answers, "--model", server.spec(), *shard, folder=tmp_path)
             assert "not tried" not in told.stderr
         beside = hoofbeat(*answers, "--model", server.spec(), "-o", "untold", folder=tmp_path)
+    assert "This judge is clearly better than chance" in hoofbeat("show", "tried", folder=tmp_path).stdout
     manifest = open_artefact(tmp_path / "tried", "trial").manifest
     assert (manifest.seeds, manifest.settings["limit"]) == ({"draw": 2, "bootstrap": 2}, 16)
     assert manifest.models["judge"].endswith("#stub")
@@ -54,7 +55,7 @@ def test_a_perfect_judge_is_tried_and_the_audit_and_its_report_tell(tmp_path: Pa
     assert again["verdict"].startswith("This judge is clearly")
     row = json.loads((tmp_path / "tried" / "pairs.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert {"question", "text", "answer_a", "answer_b", "planted", "said", "exchanged"} <= set(row)
-    assert "tried is a trial of this judge; with --trial tried" in beside.stderr
+    assert "tried is a trial of this judge; to keep it with the audit add --trial tried" in beside.stderr
     hoofbeat("audit", "merge", "s1", "s2", "-o", "audit", folder=tmp_path)
     kept = open_artefact(tmp_path / "audit", "audit").manifest
     assert kept.metrics["trial"] == manifest.metrics
@@ -69,13 +70,12 @@ def test_a_perfect_judge_is_tried_and_the_audit_and_its_report_tell(tmp_path: Pa
 def test_an_audit_without_a_trial_says_so_and_so_does_its_report(tmp_path: Path, answers: list[str]) -> None:
     with Judge(constant("Divergent")) as server:
         done = hoofbeat(*answers, "--model", server.spec(), "-o", "audit", folder=tmp_path)
-    assert f"this judge was not tried on known pairs; to do so: hoofbeat audit trial --judge {server.spec()!r}" in (
-        done.stderr.replace("\n", " ")
-    )
+    told = done.stderr.replace("\n", " ")
+    assert f"not tested on pairs of known relation; to test it: hoofbeat audit trial --judge {server.spec()!r}" in told
     assert "trial" not in open_artefact(tmp_path / "audit", "audit").manifest.metrics
     hoofbeat("report", "audit", "-o", "report", "--format", "markdown", folder=tmp_path)
     page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "The judge was not tried on pairs whose relation is known" in page
+    assert "The judge was not tested on pairs with a known relation" in page
 
 
 def test_a_trial_of_another_judge_or_pack_is_refused(tmp_path: Path, answers: list[str]) -> None:
@@ -83,7 +83,7 @@ def test_a_trial_of_another_judge_or_pack_is_refused(tmp_path: Path, answers: li
         hoofbeat("audit", "trial", "--judge", server.spec("one"), "--limit", "4", folder=tmp_path)
         for more in (["--model", server.spec("two")], ["--model", server.spec("one"), "--pack", "legal"]):
             done = hoofbeat(*answers, *more, "--trial", "trial", "-o", "audit", folder=tmp_path, code=1)
-            assert "another judge, another pack or another prompt was tried there" in done.stderr
+            assert "this trial used another judge, pack or prompt" in done.stderr
         hoofbeat(*answers, "--model", server.spec("one"), "--trial", "trial", "-o", "audit", folder=tmp_path)
 
 
@@ -99,7 +99,7 @@ def test_a_judge_that_fails_leaves_its_failures_and_ends_with_one(tmp_path: Path
     with Judge(failing) as server:
         done = hoofbeat("audit", "trial", "--judge", server.spec(), "--limit", "4", folder=tmp_path, code=1)
     assert "not clearly better than chance: right on 0 of 4" in done.stderr
-    assert "nothing was kept" in done.stderr
+    assert "Nothing was kept" in done.stderr
     counts = open_artefact(tmp_path / "trial", "trial").manifest.counts
     assert (counts.kept, counts.failed, counts.failures) == (0, 4, {"unreadable": 4})
 

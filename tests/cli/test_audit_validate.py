@@ -94,6 +94,8 @@ def test_there_and_back_with_figures_known_in_advance(audit: Audit, tmp_path: Pa
     assert "The judge against people" in told.stderr
     assert "Complementary / Divergent" in told.stderr
     assert "R_div, absence as found" in told.stderr
+    assert "Where the errors are" in hoofbeat("show", "again", folder=tmp_path).stdout
+    assert "for annotator-1, annotator-2" in hoofbeat("show", "packets", folder=tmp_path).stdout
     again = ValidationFolder.open(tmp_path / "again")
     assert again.figures == folder.figures
     assert again.pairs == folder.pairs
@@ -129,7 +131,7 @@ def test_what_is_refused(audit: Audit, tmp_path: Path) -> None:
         return hoofbeat("audit", "validate", "audit", *words, folder=tmp_path, code=code).stderr
 
     assert "there is nothing to do" in refused()
-    assert "goes with the annotators' files" in refused("--adjudicated", "x.csv")
+    assert "needs the annotators' files" in refused("--adjudicated", "x.csv")
     assert "there is no label 'Odd'" in refused("--packets", "packets", "--label", "Odd=3")
     assert "LABEL=N" in refused("--packets", "packets", "--label", "Absent")
     assert "can't read the file" in refused("--labels", "x.csv", code=1)
@@ -137,7 +139,7 @@ def test_what_is_refused(audit: Audit, tmp_path: Path) -> None:
     hoofbeat("audit", "validate", "audit", "--packets", "packets", "--per-label", "4", folder=tmp_path)
     path = tmp_path / "packets" / "annotator-1" / "annotator-1.csv"
     path.write_text(path.read_text(encoding="utf-8").replace(",,,,annotator-1", ",Divergent,,,annotator-1", 1))
-    assert "they may hold labels" in refused("--packets", "packets")
+    assert "these packets may hold labels" in refused("--packets", "packets")
     path.write_text("item,label\nBCDFG-HJKLM,Divergent\n")
     told = refused("--labels", str(path), "--packets", "packets", code=1)
     assert "line 2: there is no item 'BCDFG-HJKLM' in this sample" in told
@@ -163,6 +165,9 @@ def test_a_sample_judged_both_ways_and_set_against_people(audit: Audit, tmp_path
         ]
         assert done["metrics"]["flip_rates"] == {"structured": 0.0, "label-only": 0.0}
         made = AblationFolder.open(tmp_path / "ablation")
+        assert (
+            "One structured call compared with the label only" in hoofbeat("show", "ablation", folder=tmp_path).stdout
+        )
         before = {path.name: path.read_bytes() for path in (tmp_path / "ablation").iterdir()}
         hoofbeat(*words, folder=tmp_path)
         assert {path.name: path.read_bytes() for path in (tmp_path / "ablation").iterdir()} == before
@@ -175,14 +180,14 @@ def test_a_sample_judged_both_ways_and_set_against_people(audit: Audit, tmp_path
         hoofbeat("audit", "validate", "audit", "--labels", "annotator-1.csv", folder=tmp_path)
         people = ["audit", "ablate", "audit", "--validation", "validation", "--model", server.spec(), "-o", "people"]
         told = hoofbeat(*people, folder=tmp_path)
-    assert "Against people" in told.stderr
+    assert "Compared with people" in told.stderr
     found = AblationFolder.open(tmp_path / "people").figures
     assert found.people is not None
     assert (found.pairs, found.people.n) == (72, 72)
     assert (found.people.only_structured, found.people.only_label_only) == (24, 19)
     an_audit(tmp_path / "other", in_turn(Divergent=30))
     wrong = ["audit", "ablate", "other", "--validation", "validation", "-o", "no", "--model", "embedded"]
-    assert "pairs of another audit" in hoofbeat(*wrong, folder=tmp_path, code=1).stderr
+    assert "this validation is of another audit" in hoofbeat(*wrong, folder=tmp_path, code=1).stderr
 
 
 def test_an_audit_without_judged_pairs(tmp_path: Path) -> None:

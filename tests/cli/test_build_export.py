@@ -90,7 +90,7 @@ def test_json_says_what_was_made_and_what_it_cost(folder: Path, tmp_path: Path) 
     assert value["kind"] == "benchmark"
     assert value["counts"]["kept"] + value["counts"]["rejected"] + value["counts"]["failed"] == 8
     assert value["cost"]["calls"] > 50
-    assert "0 calls made" in done.stderr  # the ledger has them all
+    assert ": 0 new calls" in done.stderr  # the ledger has them all
     first = open_artefact(folder / "bench").manifest
     assert open_artefact(tmp_path / "again").manifest.files == first.files
 
@@ -114,7 +114,7 @@ def test_an_estimate_names_the_step_and_leaves_nothing(folder: Path, tmp_path: P
     words[words.index("--ledger") + 1] = "bench.sqlite"
     again = hoofbeat(*words, "--estimate", "--json", folder=folder)
     assert json_of(again)["estimate"]["calls"] == 0
-    assert "in the ledger already" in again.stderr
+    assert "the ledger already has" in again.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -131,7 +131,7 @@ def test_a_budget_stops_and_a_larger_one_goes_on(folder: Path, tmp_path: Path) -
     hoofbeat(*words, "--budget", "30calls", folder=folder, code=3)
     assert not (tmp_path / "out").exists()
     done = hoofbeat(*words, "--budget", "500calls", folder=folder)
-    assert "30 taken from the ledger" in done.stderr
+    assert "30 from the ledger" in done.stderr
     assert open_artefact(tmp_path / "out").manifest.files == open_artefact(folder / "bench").manifest.files
 
 
@@ -146,7 +146,8 @@ def test_a_batch_folder_carries_a_recipe_across_its_rounds(tmp_path: Path) -> No
     while not (tmp_path / "out").exists():
         number = len(rounds) + 1
         done = hoofbeat(*words, folder=tmp_path, code=4)
-        assert done.stdout.startswith(f"batch: {posted} (")
+        assert done.stdout.startswith("Waiting for a batch: ")
+        assert done.stdout.endswith(f" → {posted}\n")
         assert f"requests-{number:03d}.jsonl for the step “" in done.stdout
         assert f"(round {number})" in done.stdout
         assert "error" not in done.stderr
@@ -179,7 +180,7 @@ def test_reviewers_labels_are_applied(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["nothing", "cases"], 2, "use one of: clinbench, cupcase, ogcare, r2med, sourceqa; or load a file"),
+        (["nothing", "cases"], 2, "use one of: clinbench, cupcase, ogcare, r2med, sourceqa, teaching; or the path"),
         (["./missing.py", "cases"], 2, "there is no such recipe file"),
         (["clinbench", "cases", "--stem-word", "3"], 2, "'--stem-words'"),
         (["clinbench", "cases", "--stem-words", "many"], 2, "stem_words"),
@@ -249,7 +250,7 @@ def test_every_format_is_written(folder: Path, tmp_path: Path, form: str) -> Non
 
 def test_cupcase_s_format_takes_four_options(folder: Path, tmp_path: Path) -> None:
     refused = hoofbeat("export", "bench", "--as", "cupcase", "-o", "wrong", folder=folder, code=2)
-    assert "room for four" in refused.stderr
+    assert "holds exactly four" in refused.stderr
     assert not (folder / "wrong").exists()
     question = Question(
         id="q-1",

@@ -105,4 +105,4 @@ def test_how_a_result_is_printed_does_not_change_it(folder: Path) -> None:
 
 def test_no_weights_at_all_is_not_all_right(tmp_path: Path) -> None:
     done = hoofbeat("weights", "verify", folder=tmp_path, extra={"HOOFBEAT_WEIGHTS": str(tmp_path / "none")}, code=1)
-    assert "no weights are on this machine" in done.stderr
+    assert "there are no weights on this machine" in done.stderr

@@ -65,7 +65,7 @@ def test_a_folder_that_is_not_ours_is_named_as_such(tmp_path: Path) -> None:
 
 def test_an_artefact_of_another_kind_is_refused(tmp_path: Path, bench: Path) -> None:
     done = hoofbeat("judge", "bench", folder=tmp_path, code=1)
-    assert "this folder is of the kind benchmark; one of the kind run or judgments or rankings is needed" in done.stderr
+    assert "the kind of this folder is benchmark, but run or judgments or rankings is needed" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_hoofbeat_did_not_make_is_not_overwritten(tmp_path: Path, bench: Pa
     (tmp_path / "out" / "thesis.txt").write_text("years of work", encoding="utf-8")
     with FaultServer() as server:
         done = hoofbeat("answer", "bench", "--model", server.spec(), "-o", "out", folder=tmp_path, code=1)
-    assert "did not make" in done.stderr
+    assert "not a Hoofbeat folder" in done.stderr
     assert (tmp_path / "out" / "thesis.txt").read_text(encoding="utf-8") == "years of work"
 
 

@@ -38,7 +38,7 @@ def test_what_is_not_the_same_measurement_is_said_at_the_terminal(tmp_path: Path
     run_of(tmp_path / "a", chosen(BEFORE))
     run_of(tmp_path / "b", chosen(AFTER, protocol="likelihood/token"))
     told = hoofbeat("compare", "a", "b", "-o", "out", folder=tmp_path).stderr
-    assert "[!] NOT THE SAME MEASUREMENT in 1 of 1 pair: likelihood/token against letter" in told
+    assert "[!] NOT MEASURED IN THE SAME WAY in 1 of 1 pair: likelihood/token against letter" in told
 
 
 def test_mistakes_are_said_readably(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_mistakes_are_said_readably(tmp_path: Path) -> None:
     unknown = hoofbeat("compare", "run", "judged", "--baseline", "nobody", folder=tmp_path, code=2)
     assert "m · closed, letter" in unknown.stderr
     corpus = hoofbeat("compare", "run", str(examples.corpus(tmp_path / "corpus").path), folder=tmp_path, code=1)
-    assert "one of the kind rankings or judgments or run is needed here" in corpus.stderr
+    assert "but rankings or judgments or run is needed here" in corpus.stderr
     assert not (tmp_path / "comparison").exists()
     taken = hoofbeat("compare", "run", "judged", "-o", "ranked", folder=tmp_path, code=1)
-    assert "a rankings is there already" in taken.stderr
+    assert "already holds other results (rankings)" in taken.stderr

@@ -87,7 +87,7 @@ def test_without_the_plugin_its_files_are_unknown(folder: Path) -> None:
     done = json_of(hoofbeat("corpus", "import", "source", "-o", "corpus", "--json", folder=folder))
     assert done["counts"]["kept"] == 1
     error = hoofbeat("corpus", "import", "source/part0.rec", "-o", "other", folder=folder, code=1).stderr
-    assert "no reader for this kind of file: .rec" in error
+    assert "Hoofbeat can't read this kind of file: .rec" in error
 
 
 def test_a_filter_is_one_file(folder: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_filter_is_one_file(folder: Path) -> None:
     assert "unknown filter 'vowels'" in hoofbeat(*words[:3], "--keep", "vowels>=2", folder=folder, code=2).stderr
     shown = hoofbeat("corpus", "filter", "--plugin", "vowels.py", "--help", folder=folder).stdout
     assert "titles with at least N vowels" in shown
-    assert "journals of the case-report list" in shown
+    assert "journals on OGCaReBench's list" in shown
 
 
 EXPORTS = """

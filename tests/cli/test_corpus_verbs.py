@@ -76,4 +76,4 @@ def test_fetching_without_an_address_says_why(tmp_path: Path) -> None:
 def test_how_many_are_kept_without_citation_data_is_said(folder: Path) -> None:
     (folder / "cited.csv").write_text("citing,cited,case_report\nx1,hbt-case-01,yes\n", encoding="utf-8")
     done = hoofbeat("corpus", "filter", "cases", "--keep", "rare(cited.csv, year>1900)", "-o", "rare", folder=folder)
-    assert "rarity unknown, kept and marked so: 23 of 24" in done.stderr
+    assert "rarity unknown (kept, with a mark): 23 of 24" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pypdfium2
 import pytest
 
 from hoofbeat import teaching
@@ -14,6 +15,7 @@ from hoofbeat.models.replay import recording_of
 from hoofbeat.store import open_artefact
 from hoofbeat.store.tables import read_jsonl
 from tests.cli.support import hoofbeat
+from tests.conftest import driven
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
 
@@ -39,7 +41,7 @@ def failures(folder: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
-def test_every_request_of_the_demo_has_a_recorded_reply(tmp_path: Path) -> None:
+def test_every_request_of_the_demo_has_a_recorded_reply(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     needs_weights("minilm")
     tour = Tour(Screen(as_json=True), tmp_path, recorded_plan())
     used = take(tour, tmp_path)
@@ -59,6 +61,12 @@ def test_every_request_of_the_demo_has_a_recorded_reply(tmp_path: Path) -> None:
     for words in (recording.by, recording.on, recording.how, "Not for clinical use", "nDCG@10", "19 of 20", "disagree"):
         assert words in front
     assert 3 <= len(tour.findings) <= 6
+    with driven(request.getfixturevalue("launched_browser")) as browser:  # only now: no tour runs beside its loop
+        page = browser.new_page()
+        page.goto((tmp_path / "report" / "report.html").as_uri())
+        with pypdfium2.PdfDocument(page.pdf(format="A4", prefer_css_page_size=True)) as printed:
+            assert len(printed) <= 8, "what is folded stays folded on paper"
+        page.close()
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_a_mixed_run_without_more_words(tmp_path: Path, server: FaultServer) -> 
     assert sum(labels["equivalence"].values()) == 12
     assert len(server.seen) == 12
     told = hoofbeat("judge", "run", "--model", server.spec(), folder=tmp_path)
-    assert "0 calls made, 12 taken from the ledger" in told.stderr
+    assert "0 new calls, 12 from the ledger" in told.stderr
     assert "next: hoofbeat report judged" in told.stderr
 
 
@@ -60,9 +60,9 @@ def test_modes_follow_the_verdicts_and_the_user_is_told(tmp_path: Path, server: 
     a_run(tmp_path / "run", texts(20), models={"answer": server.spec()})
     judge = ["--model", server.spec()]
     first = hoofbeat("judge", "run", *judge, folder=tmp_path)
-    assert "is a model that answered" in first.stderr
+    assert "also wrote answers here" in first.stderr
     told = hoofbeat("judge", "judged", "--by", "failure-mode", *judge, "-o", "modes", folder=tmp_path)
-    assert "under oracle only" in told.stderr
+    assert "only for wrong answers under oracle" in told.stderr
     judged = JudgmentFolder.open(tmp_path / "modes")
     wrong = {each.sample for each in judged.judgments if each.aspect == "equivalence" and each.label == "mismatch"}
     modes = [each for each in judged.judgments if each.aspect == "failure-mode"]
@@ -70,9 +70,9 @@ def test_modes_follow_the_verdicts_and_the_user_is_told(tmp_path: Path, server: 
     assert modes
     assert all(each.secondary != each.label for each in modes)
     again = hoofbeat("judge", "modes", "--by", "failure-mode", *judge, folder=tmp_path, code=2)
-    assert "judgments of failure-mode already" in again.stderr
+    assert "already have judgments of failure-mode" in again.stderr
     early = hoofbeat("judge", "run", "--by", "error-type", *judge, folder=tmp_path, code=2)
-    assert "which are wrong is not known" in early.stderr
+    assert "not known yet which are wrong" in early.stderr
 
 
 def test_three_judges_and_their_probes(tmp_path: Path, server: FaultServer) -> None:
@@ -108,7 +108,7 @@ def test_people_label_a_sheet_and_come_back(tmp_path: Path, server: FaultServer)
     drawn = json_of(hoofbeat(*words, "--json", folder=tmp_path))
     assert drawn["rows"] == sum(row["drawn"] for row in drawn["strata"]) == 10
     refused = hoofbeat(*words, folder=tmp_path, code=1)
-    assert "may belong to labels" in refused.stderr
+    assert "may hold labels" in refused.stderr
     assert drawn["design"] == "labels.design.json"
     assert {row["condition"]: row["weight"] for row in drawn["strata"]} == {"closed": 3.0, "oracle": 3.0}
     assert "2 of 2 systems get fewer than 10 answers" in drawn["warnings"][0]
@@ -141,10 +141,10 @@ def test_people_label_a_sheet_and_come_back(tmp_path: Path, server: FaultServer)
     path.rename(tmp_path / "elsewhere.csv")
     (tmp_path / "labels.design.json").unlink()
     told = hoofbeat("judge", "judged", "--human", "elsewhere.csv", "-o", "undesigned", folder=tmp_path)
-    assert "how the answers of elsewhere.csv were chosen is not known" in told.stderr
+    assert "elsewhere.csv has no design file beside it" in told.stderr
     path.write_text("question,model,condition,label,annotator\nbath,m,closed,right,A\n")
     wrong = hoofbeat("judge", "judged", "--human", "labels.csv", "-o", "no", folder=tmp_path, code=1)
-    assert "line 2: 'right' is no label of equivalence" in wrong.stderr
+    assert "line 2: 'right' is not a label of equivalence" in wrong.stderr
     assert not (tmp_path / "no").exists()
 
 

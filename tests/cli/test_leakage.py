@@ -124,18 +124,18 @@ def test_the_table_and_the_caveats_are_printed(folder: Path) -> None:
     told = hoofbeat("leakage", "bench", *BOTH, folder=folder).stderr
     assert "continuation" in told
     assert "5 = 50.0%" in told
-    assert "gives no log-probabilities" in told
-    assert "no training cutoff is known" in told
+    assert "returns no log-probabilities" in told
+    assert "the end of its training data is unknown" in told
     assert "consistent with" in told
-    assert "canary of found in document copy: 0 of 16" in told
+    assert "canary of found in document copy: gave 0 of 16" in told
 
 
 def test_the_folder_is_whole_and_the_same_again_without_a_call(folder: Path) -> None:
     first = hoofbeat("leakage", "bench", *BOTH, folder=folder).stderr
     files = {path.name: path.read_bytes() for path in (folder / "leakage").iterdir()}
     again = hoofbeat("leakage", "bench", *BOTH, folder=folder).stderr
-    assert "0 calls made" not in first
-    assert again.count("0 calls made") == 2
+    assert ": 0 new calls" not in first
+    assert again.count(": 0 new calls") == 2
     assert {path.name: path.read_bytes() for path in (folder / "leakage").iterdir()} == files
     manifest = open_artefact(folder / "leakage", "leakage").manifest
     assert manifest.seeds == {"controls": 0, "bootstrap": 0}
@@ -145,6 +145,7 @@ def test_the_folder_is_whole_and_the_same_again_without_a_call(folder: Path) -> 
     assert len(sheet) == 1 + 2 * len(QUESTIONS)
     assert all(line.count("\t") == sheet[0].count("\t") for line in sheet)
     hoofbeat("verify", "leakage", folder=folder)
+    assert "Signs of leakage over" in hoofbeat("show", "leakage", folder=folder).stdout
 
 
 def test_the_estimate_asks_nothing(folder: Path) -> None:
@@ -175,7 +176,7 @@ def test_mistakes_are_said_before_anything_is_asked(folder: Path) -> None:
     def said(*words: str) -> str:
         return hoofbeat("leakage", "bench", "--model", "replay:blank.jsonl", *words, folder=folder, code=2).stderr
 
-    assert "no cutoff" in said("--cutoff", "replay:blank.jsonl=soon")
+    assert "not a cutoff" in said("--cutoff", "replay:blank.jsonl=soon")
     assert "neither probed nor in a run" in said("--cutoff", "other=2024-01")
     assert "no edition 'free'" in said("--control-edition", "free")
     some_judgments(folder / "judged", "m")
@@ -184,7 +185,7 @@ def test_mistakes_are_said_before_anything_is_asked(folder: Path) -> None:
     other = [Question(id="x", text="Another?")]
     write_benchmark(folder / "other", other, title="invented", inputs=[], counts=Counts(kept=1))
     told = hoofbeat("leakage", "other", "--judged", "judged", folder=folder, code=2).stderr
-    assert "nothing in this folder scores a question" in told
+    assert "has no scored answer to a question" in told
     assert not (folder / "leakage").exists()
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from hoofbeat.store import open_ledger
 from hoofbeat.store.call_ledger import Ledger
 from tests.cli.support import hoofbeat, invented_benchmark, json_of, start
 from tests.models.fault_server import FaultServer
@@ -24,16 +27,16 @@ def test_a_ledger_is_copied_there_and_back_and_looked_into(tmp_path: Path) -> No
     hoofbeat("ledger", "export", "here.jsonl", "--ledger", "from.sqlite", folder=tmp_path)
     assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
     back = hoofbeat("ledger", "copy", url, "back.sqlite", folder=tmp_path)
-    assert "30 calls compared, 30 of them new" in back.stdout
+    assert "Compared 30 calls, 30 of them new" in back.stdout
     with Ledger(tmp_path / "back.sqlite") as copy:
         copy._db.execute("UPDATE calls SET reply='{}' WHERE key IN (SELECT key FROM calls LIMIT 2)")
     other = hoofbeat("ledger", "copy", "from.sqlite", "back.sqlite", folder=tmp_path, code=1)
-    assert "2 calls have another reply" in other.stderr
+    assert "2 calls have a different reply" in other.stderr
     assert json_of(hoofbeat("ledger", "prune", "--model", "m", "--json", folder=tmp_path))["removed"] == 30
     same = hoofbeat("ledger", "copy", "from.sqlite", "from.sqlite", folder=tmp_path, code=2)
     assert "same ledger" in same.stderr
     none = hoofbeat("ledger", "stats", "--ledger", "postgresql://u@127.0.0.1:1/d", folder=tmp_path, code=1)
-    assert "out of reach" in none.stderr
+    assert "can't be reached" in none.stderr
 
 
 def test_a_run_is_the_same_with_either_ledger_and_two_at_once_pay_once(tmp_path: Path) -> None:
@@ -67,5 +70,53 @@ def test_an_export_leaves_damaged_calls_out_and_says_so(tmp_path: Path) -> None:
         ledger.add_all(entry(str(number)) for number in range(3))
         ledger._db.execute("UPDATE calls SET reply=x'78ff' WHERE key IN (SELECT key FROM calls LIMIT 1)")
     done = hoofbeat("ledger", "export", "calls.jsonl", "--ledger", "ledger.sqlite", folder=tmp_path)
-    assert "damaged calls that were left out: 1" in done.stderr
+    assert "Left out 1 damaged calls" in done.stderr
     assert len((tmp_path / "calls.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("database", [False, True], ids=["file", "database"])
+def test_calls_that_do_not_match_their_keys_are_found(tmp_path: Path, database: bool) -> None:
+    """A row of another request, of another model, or with a reply that can't be read."""
+    invented_benchmark(tmp_path / "bench", 6)
+    place = new_postgres_url() if database else str(tmp_path / "ledger.sqlite")
+    words = ["answer", "bench", "-o", "out", "--ledger", place]
+    with FaultServer() as server:
+        hoofbeat(*words, "--model", server.spec(), folder=tmp_path)
+        assert json_of(hoofbeat("ledger", "verify", "--ledger", place, "--json", folder=tmp_path))["checked"] == 6
+        with open_ledger(place) as ledger:
+            rows = [row for page in ledger.pages() for row in page]
+            wrong = [
+                rows[0]._replace(request=rows[1].request),
+                rows[2]._replace(model="gpt-4o"),
+                rows[3]._replace(reply=b"{"),
+            ]
+            for row in wrong:
+                ledger.remove(row.key.hex())
+            ledger.add_rows(wrong)
+        told = hoofbeat("ledger", "verify", "--ledger", place, folder=tmp_path, code=1).stderr
+        assert "3 of 6 calls don't match their keys" in told
+        assert "another model or operation" in told
+        hoofbeat("ledger", "verify", "--remove", "--ledger", place, folder=tmp_path, code=1)
+        assert "3 calls checked" in hoofbeat("ledger", "verify", "--ledger", place, folder=tmp_path).stdout
+        asked = server.asked.total()
+        hoofbeat(*words, "--model", server.spec(), folder=tmp_path)
+        assert server.asked.total() == asked + 3, "what was removed is asked again, and nothing else"
+
+
+@pytest.mark.parametrize("database", [False, True], ids=["file", "database"])
+def test_replies_of_earlier_commands_are_counted_with_their_dates(tmp_path: Path, database: bool) -> None:
+    invented_benchmark(tmp_path / "bench", 5)
+    place = new_postgres_url() if database else str(tmp_path / "ledger.sqlite")
+    with FaultServer() as server:
+        words = ["answer", "bench", "-o", "out", "--ledger", place, "--model", server.spec()]
+        first = hoofbeat(*words, folder=tmp_path)
+        assert "earlier commands" not in first.stderr
+        with open_ledger(place) as ledger:
+            planted = [row._replace(made=1_700_000_000) for page in ledger.pages() for row in page]
+            for row in planted:
+                ledger.remove(row.key.hex())
+            ledger.add_rows(planted)
+        second = hoofbeat(*words, folder=tmp_path)
+        assert "5 replies from earlier commands, made 2023-11-14" in second.stderr
+        told = json_of(hoofbeat(*words, "--json", folder=tmp_path))["earlier_replies"]
+        assert told == {"count": 5, "first": "2023-11-14", "last": "2023-11-14"}

@@ -21,7 +21,7 @@ def test_json_and_table_say_the_same(tmp_path: Path) -> None:
     assert found["calls"] == sum(stage["amount"] for stage in found["stages"] if stage["unit"] == "calls")
     shown = hoofbeat(*words, "--seconds", "4", folder=tmp_path).stderr
     assert f"{found['calls']:,} calls" in shown
-    assert "no price known" in shown
+    assert "price unknown" in shown
     assert all(each in shown for each in found["assumptions"])
 
 
@@ -44,15 +44,15 @@ def test_a_corpus_is_measured_and_a_probe_scales(tmp_path: Path) -> None:
     import_corpus(sorted(tmp_path.glob("*.md")), tmp_path / "corpus")
     found = json_of(hoofbeat("plan", "--corpus", "corpus", "--with", "bm25", "--probe", "--json", folder=tmp_path))
     assert [stage["amount"] for stage in found["stages"]][:3] == [3, 3, 3]
-    assert any("by a probe" in each for each in found["assumptions"])
+    assert any("(probed)" in each for each in found["assumptions"])
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         ((), "there is nothing to plan"),
-        (("--articles", "5", "--corpus", "x"), "say the same"),
-        (("--articles", "5", "--nodes", "1,many"), "no list of numbers"),
+        (("--articles", "5", "--corpus", "x"), "can't be used together"),
+        (("--articles", "5", "--nodes", "1,many"), "not a list of cluster sizes"),
         (("--articles", "0"), "--articles"),
         (("--articles", "5", "--with", "bm26"), "bm26"),
         (("--corpus", "nowhere"), "nowhere"),

@@ -41,18 +41,19 @@ def test_all_formats_unless_told(run: Path) -> None:
     assert done["metrics"]["Accuracy, closed, letter"].startswith("40.0%")
 
 
-def test_a_report_is_named_after_its_folders_unless_told(run: Path) -> None:
+def test_a_report_is_named_after_its_content_unless_told_and_lists_its_folders(run: Path) -> None:
     for number in range(1, 6):
         shutil.copytree(run / "run", run / "named" / f"run-{number}", dirs_exist_ok=True)
     for count, words, title in (
-        (1, (), "run-1"),
-        (2, (), "run-1 and run-2"),
-        (5, (), "run-1, run-2, run-3, run-4 and 1 more"),
+        (1, (), "Answers of one to 30 questions"),
+        (5, (), "Answers of one to 30 questions"),
         (2, ("--title", "Mine"), "Mine"),
     ):
         folders = [f"run-{number}" for number in range(1, count + 1)]
         hoofbeat("report", *folders, *words, "--format", "markdown", "-o", "page", folder=run / "named")
         assert open_artefact(run / "named" / "page").manifest.title == title
+    text = (run / "named" / "page" / "report.md").read_text("utf-8")
+    assert "Folders: run-1 and run-2 (run)." in text
 
 
 def test_only_what_was_asked_for(run: Path) -> None:
@@ -73,8 +74,25 @@ def test_published_figures_and_bootstrap_settings(run: Path) -> None:
     assert "CUPCase" in text
 
 
+def test_a_changed_answer_is_no_result(run: Path, tmp_path: Path) -> None:
+    """Labels that were edited once gave 100% accuracy under the old hash."""
+    shutil.copytree(run / "run", tmp_path / "run")
+    questions = tmp_path / "run" / "questions.jsonl"
+    lines = [json.loads(line) for line in questions.read_text().splitlines()]
+    chosen = {(row := json.loads(line))["question"]: row for line in (run / "run" / "answers.jsonl").open()}
+    for line in lines:
+        line["answer"] = chosen[line["id"]].get("choice") or line["answer"]
+    questions.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    refused = hoofbeat("report", "run", "-o", "page", folder=tmp_path, code=1)
+    assert "questions.jsonl is not what this run's manifest says" in refused.stderr
+    assert not (tmp_path / "page").exists()
+    hoofbeat("report", "run", "-o", "page", "--trust-changed", folder=tmp_path)
+    manifest = json.loads((tmp_path / "page" / "manifest.json").read_text())
+    assert [each["changed"] for each in manifest["inputs"]] == [["questions.jsonl"]]
+
+
 def test_wrong_words_are_refused(run: Path) -> None:
-    for words in (("--published", "medqa"), ("--format", "docx"), ("--draws", "0")):
+    for words in (("--published", "medqa"), ("--format", "odt"), ("--draws", "0")):
         done = hoofbeat("report", "run", "-o", "refused", *words, folder=run, code=2)
         assert "Usage" in done.stderr or "Invalid value" in done.stderr
     assert not (run / "refused").exists()

@@ -49,8 +49,8 @@ def test_a_run_alone_is_measured_and_kept_as_rankings(beir: Path, run: Path, tmp
     said = folder.manifest.settings
     assert said["line"] == "run:theirs"
     assert said["notes"] == [
-        "1 questions of the run are not asked here; they are left out",
-        "1 questions are not in the run; they count 0",
+        "1 questions of the run are not in the collection; they are ignored",
+        "1 questions are missing in the run; they count as 0",
         "1 documents of the run are not in the collection; they count as not relevant",
     ]
     assert [ref.name for ref in folder.manifest.inputs] == ["invented", "theirs.trec"]
@@ -71,7 +71,7 @@ def test_a_run_stands_beside_lines_in_one_comparison(beir: Path, run: Path, tmp_
 def test_only_as_much_of_a_run_counts_as_of_a_line(beir: Path, run: Path, tmp_path: Path) -> None:
     words = ("--run", "theirs.trec", "--top", "1", "--measure", "RR", "--explain", "1")
     done = hoofbeat("retrieve", "invented", *words, folder=tmp_path)
-    assert "the run ranks up to 3 documents; the first 1 count, as for the lines" in done.stderr + done.stdout
+    assert "the run ranks up to 3 documents; only the first 1 count, as for the lines" in done.stderr + done.stdout
     assert "1. d2  (0.9000)" in done.stderr + done.stdout
     manifest = json.loads((tmp_path / "rankings" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["metrics"]["RR"]["value"] == pytest.approx(1 / 3)
@@ -82,11 +82,11 @@ def test_only_as_much_of_a_run_counts_as_of_a_line(beir: Path, run: Path, tmp_pa
     [
         ("q1 Q0 d1 1 0.5 x\nq1 Q0 d1 2 0.4 x\n", [], "ranks 'd1' twice for question 'q1'"),
         ("q1 Q0 d1 1 high x\n", [], "line 1 is not a line of a TREC run"),
-        ("other Q0 d1 1 1 x\n", [], "ranks nothing for any of these questions; the first of it is 'other'"),
-        ("", [], "ranks nothing for any of these questions"),
-        ("q1 Q0 e1 1 1 x\n", [], "none of the documents of the run is in invented; one of them is 'e1'"),
-        (THEIRS, ["--where", "organ=kidney"], "--where can't change it"),
-        (THEIRS, ["--each-source"], "--each-source can't change it"),
+        ("other Q0 d1 1 1 x\n", [], "ranks nothing for these questions; its first question is 'other'"),
+        ("", [], "ranks nothing for these questions"),
+        ("q1 Q0 e1 1 1 x\n", [], "no document of the run is in invented; one of its documents is 'e1'"),
+        (THEIRS, ["--where", "organ=kidney"], "--where can't change what"),
+        (THEIRS, ["--each-source"], "--each-source has no effect"),
     ],
 )
 def test_what_can_t_be_measured_is_said(beir: Path, tmp_path: Path, text: str, words: list[str], said: str) -> None:

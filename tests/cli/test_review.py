@@ -201,7 +201,7 @@ def test_decisions_make_a_new_version(bench: Path, tmp_path: Path) -> None:
     assert "another version of the benchmark" in refused("apply", new, *db, "--study", study, "-o", newer)
     hoofbeat("review", "export", study, *db, "-o", labels, folder=tmp_path)
     assert "another version of the benchmark" in refused("apply", new, "--labels", labels, "-o", newer)
-    assert "not overwritten" in refused("apply", str(bench), "--labels", labels, "-o", str(bench))
+    assert "Not overwritten" in refused("apply", str(bench), "--labels", labels, "-o", str(bench))
     again = hb.create_study(bench, database=db[1], form="likert")
     assert (again.study.id, again.made, again.same_plan) == (study, False, True)
     written = hb.export_labels(study, tmp_path / "again.csv", database=db[1])
@@ -224,16 +224,16 @@ def test_what_is_wrong_is_said(bench: Path, tmp_path: Path) -> None:
     assert "several kinds of review wait here" in refused(str(bench), *db, "--no-serve")
     assert "there is no study 'x'" in refused("export", "x", *db)
     assert "there is nothing to do" in refused(*db, "--no-serve")
-    assert "what is to be applied?" in refused("apply", str(bench), *db, "-o", "new")
-    assert "where is the new benchmark" in refused("apply", str(bench), *db, "--study", "x")
+    assert "no labels to apply" in refused("apply", str(bench), *db, "-o", "new")
+    assert "no folder for the new benchmark" in refused("apply", str(bench), *db, "--study", "x")
     study = make(tmp_path, str(bench), "--form", "leak")
     assert "nobody has finished a label yet" in refused("export", study, *db, "-o", str(tmp_path / "labels.csv"))
     assert "must end in" in refused("export", study, *db, "-o", str(tmp_path / "labels.txt"))
     assert "are for exams" in refused(str(bench), *db, "--form", "leak", "--minutes", "5", "--no-serve")
-    assert "are no stages" in refused(str(bench), *db, "--exam", "--stages", "a,b", "--no-serve")
+    assert "is not a list of stages" in refused(str(bench), *db, "--exam", "--stages", "a,b", "--no-serve")
     again = hoofbeat("review", str(bench), "--form", "leak", "--per-item", "3", "--no-serve", folder=tmp_path)
-    assert "keeps the plan it was made with" in again.stderr
-    assert "is there already" in again.stdout
+    assert "exists already and keeps its plan" in again.stderr
+    assert "The study exists already" in again.stdout
 
 
 def test_an_exam_is_a_study_too(bench: Path, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_an_exam_is_a_study_too(bench: Path, tmp_path: Path) -> None:
     again = json_of(hoofbeat("review", str(bench), *words, "--assign", "--no-serve", "--json", folder=tmp_path))
     assert (again["made"], again["assigned"]) == (False, 4)
     told = hoofbeat("review", "export", study, "-o", "labels.csv", folder=tmp_path, code=2).stderr
-    assert "becomes a run" in told
+    assert "is exported as a run" in told
 
 
 def test_a_link_that_could_not_be_shown_is_no_link(bench: Path, tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_it_is_served_and_the_admins_link_is_shown_once(bench: Path, tmp_path: P
             assert "Hoofbeat" in page
             if first:
                 assert re.fullmatch(r"http://127\.0\.0\.1:\d+/join/[\w-]{40,}", told["come_in"])
-                assert "Come in" in page
+                assert "Sign in" in page
         finally:
             process.terminate()
             process.communicate(timeout=20)

@@ -22,8 +22,8 @@ def test_differences_and_the_estimate_come_before_any_call(tmp_path: Path, bench
         done = hoofbeat(*words, "--estimate", folder=tmp_path)
         told = json_of(hoofbeat(*words, "--estimate", "--json", folder=tmp_path))
         assert not [seen for seen in server.seen if "messages" in seen.body]
-    assert "data set: 2,014 questions of ClinBench; here 2 questions of bench, not imported" in done.stderr
-    assert "image version: questions with their images; here not in this benchmark" in done.stderr
+    assert "data set: in the paper 2,014 questions of ClinBench; here 2 questions of bench, not imported" in done.stderr
+    assert "image version: in the paper questions with their images; here not in this benchmark" in done.stderr
     assert told["estimate"]["calls"] == 2 * 3 + 2 * 3  # three runs, and an error type for each answer
     assert set(told["parts"]) == {"text: closed, letter", "errors: error-type"}
     assert not (tmp_path / "paper").exists()
@@ -37,7 +37,7 @@ def test_one_folder_one_report_one_object(tmp_path: Path, bench: Path) -> None:
         told = json_of(hoofbeat(*words, "--json", folder=tmp_path))
         assert len(server.seen) == made
     assert "closed, letter, accuracy: " in done.stderr
-    assert done.stdout.startswith("report: out/report")
+    assert done.stdout.startswith("Wrote a report on 4 folders → out/report")
     assert (told["artefact"], told["kind"]) == ("out/report", "report")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["errors", "protocol", "report", "text"]
 

@@ -67,8 +67,8 @@ def test_where_others_can_reach_it_a_secret_opens_it(shown: Path, tmp_path: Path
     ("words", "said"),
     [
         (["--host", "no-such-host.invalid"], "there is no address"),
-        (["--host", "192.0.2.1"], "no address of this machine"),
-        (["--url", "review.example.org"], "is not where a server is"),
+        (["--host", "192.0.2.1"], "not an address of this machine"),
+        (["--url", "review.example.org"], "is not the address of a server"),
         (["--model", "no-such-model"], "no-such-model"),
         (["--line", "bm25 + nothing-such"], "nothing-such"),
         (["--budget", "much"], "a budget is"),
@@ -81,7 +81,7 @@ def test_what_can_not_be_served_is_said(shown: Path, tmp_path: Path, words: list
 
 
 def test_a_folder_with_nothing_to_show_is_said(tmp_path: Path) -> None:
-    assert "nothing of Hoofbeat's" in hoofbeat("serve", str(tmp_path), folder=tmp_path, code=1).stderr
+    assert "has no Hoofbeat results" in hoofbeat("serve", str(tmp_path), folder=tmp_path, code=1).stderr
     assert "no such folder" in hoofbeat("serve", "none", folder=tmp_path, code=1).stderr
 
 
@@ -113,7 +113,7 @@ def test_people_are_invited_and_revoked_from_the_command_line(tmp_path: Path) ->
         assert store.invited(first["link"].rpartition("/")[2]) is None
         assert store.invited(again["link"].rpartition("/")[2]) is not None
     said = hoofbeat("review", "revoke", first["person"]["id"], "--db", "review.db", folder=tmp_path)
-    assert "can't come in any more" in said.stdout
+    assert "no longer has access" in said.stdout
     with ReviewStore.open(str(tmp_path / "review.db")) as store:
         assert [person.active for person in store.people()] == [False]
     said = hoofbeat("review", "revoke", "Nobody", "--db", "review.db", folder=tmp_path, code=2)
@@ -125,6 +125,6 @@ def test_a_password_is_in_no_message_of_the_command(tmp_path: Path) -> None:
     for words in (("--db", url), ()):
         said = hoofbeat("review", "revoke", "Ada", *words, "--json", folder=tmp_path, code=1,
                         extra={} if words else {"HOOFBEAT_REVIEW_DB": url, "PGPASSWORD": "hush-hush"})  # fmt: skip
-        assert "out of reach" in said.stderr
+        assert "can't be reached" in said.stderr
         assert "hush" not in said.stdout + said.stderr
     assert list(tmp_path.iterdir()) == []

@@ -94,7 +94,7 @@ def test_ids_of_judgments_are_those_of_the_corpus(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\td1\tmany\n", "line 2.*no whole number"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\td1\tmany\n", "line 2.*not a whole number"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\td1\n", "line 2"),
         ("queries.jsonl", '{"_id": "-q1"}\n', "line 1.*no text"),
         ("queries.jsonl", "{\n", "line 1"),

@@ -88,11 +88,11 @@ def test_bad_files_and_duplicates_are_listed(source: Path, tmp_path: Path) -> No
     assert reasons["other.md"] == "id already used by b.md: bee"
     assert reasons["same.md"] == "same content as b.md"
     assert reasons["nothing.xml"] == "no text: nothing"
-    assert reasons["picture.png"].startswith("no reader")
+    assert reasons["picture.png"].startswith("Hoofbeat can't read this kind of file")
     assert artefact.manifest.counts.kept == 3
     assert artefact.manifest.counts.reasons == {
         "id already used": 1,
-        "no reader for this kind of file": 1,
+        "Hoofbeat can't read this kind of file": 1,
         "no text": 1,
         "not well-formed XML": 1,
         "same content": 2,

@@ -86,7 +86,7 @@ def test_a_spreadsheet_runs_nothing_behind_white_space(tmp_path: Path) -> None:
 
 
 def test_questions_are_not_dropped_in_silence(corpus: Corpus, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no place for questions"):
+    with pytest.raises(UsageError, match="can't hold questions"):
         export_corpus(corpus, tmp_path / "out", "csv", questions=QUESTIONS)
 
 

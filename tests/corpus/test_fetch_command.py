@@ -43,7 +43,7 @@ def test_it_says_where_the_articles_are_and_what_to_run_next(server: PmcServer, 
     ids.write_text("# mine\nPMC1\n\nPMC2\nPMC9\n")
     result = run(server, "pmc", "--ids", str(ids), "-o", str(tmp_path / "out"))
     assert result.exit_code == 0, result.output
-    assert f"fetch: {tmp_path / 'out'} (2 kept (2 new), 1 not there or left out, 0 failed)" in result.stdout
+    assert f"Fetched 2 (2 new), 1 not available or left out, 0 failed → {tmp_path / 'out'}" in result.stdout
     assert f"hoofbeat corpus import {tmp_path / 'out' / 'articles'}" in result.stderr
     assert import_corpus([tmp_path / "out" / "articles"], tmp_path / "corpus").manifest.counts.kept == 2
 

@@ -75,7 +75,7 @@ def test_venues_and_years_become_the_query() -> None:
 def test_a_search_goes_on_at_its_cursor_after_a_failure(server: PmcServer, tmp_path: Path) -> None:
     server.faults["/epmc/search"] = ["", "403"]
     selection = ArticleSelection(query="fever")
-    with pytest.raises(InputError, match="could not be made: HTTP 403"):
+    with pytest.raises(InputError, match="the search failed: HTTP 403"):
         fetch_europe_pmc(selection, tmp_path / "out", connection(server))
     server.seen.clear()
     fetch_europe_pmc(selection, tmp_path / "out", connection(server))
@@ -91,8 +91,8 @@ def test_half_an_article_and_web_pages_are_not_kept(server: PmcServer, tmp_path:
     result = fetch_europe_pmc(ArticleSelection(ids=IDS[:4]), tmp_path / "out", connection(server))
     assert (result.counts.kept, result.counts.rejected) == (1, 1)
     assert result.counts.failures == {
-        "damaged every time: a web page, not an article": 1,
-        "damaged every time: the XML breaks off before its end": 1,
+        "damaged on every try: a web page, not an article": 1,
+        "damaged on every try: the XML breaks off before its end": 1,
     }
 
 

@@ -76,7 +76,7 @@ def test_a_server_without_ranges_sends_the_whole_again(server: PmcServer, tmp_pa
 def test_packages_of_another_licence_are_left_out(server: PmcServer, tmp_path: Path) -> None:
     server.licences[IDS[1]] = "CC BY-NC-ND"
     result = fetch(server, tmp_path / "out", selection=ArticleSelection(ids=IDS[:2], licences=("CC BY",)))
-    assert result.counts.reasons == {"licence CC BY-NC-ND: not among CC BY": 1}
+    assert result.counts.reasons == {"licence CC BY-NC-ND: not one of CC BY": 1}
     assert_complete(server, tmp_path / "out", IDS[0])
 
 
@@ -117,8 +117,8 @@ def test_what_is_gone_or_broken_is_listed_and_stops_nothing(server: PmcServer, t
     assert (result.counts.kept, result.counts.rejected, result.counts.failed) == (1, 2, 2)
     listed = {row["id"]: (row["outcome"], row["reason"]) for row in rows(tmp_path / "out" / "not_fetched.jsonl")}
     assert listed[IDS[1]][0] == "gone"
-    assert listed["PMC1"] == ("gone", "not there: the OA service says idIsNotOpenAccess")
-    assert listed[IDS[2]][1].startswith("damaged every time: not a whole .tar.gz")
+    assert listed["PMC1"] == ("gone", "not found: the OA service says idIsNotOpenAccess")
+    assert listed[IDS[2]][1].startswith("damaged on every try: not a whole .tar.gz")
     assert "403" in listed[IDS[3]][1]
     again = fetch(server, tmp_path / "out", *IDS, "PMC1")
     assert (again.counts.kept, again.counts.rejected, again.counts.failed, again.new) == (3, 2, 0, 2)
@@ -234,8 +234,8 @@ def test_the_cloud_gives_xml_and_images_of_the_newest_version(server: PmcServer,
     result = fetch(server, tmp_path / "out", selection=selection, via="cloud")
     assert (result.counts.kept, result.counts.rejected) == (1, 2)
     assert set(result.counts.reasons) == {
-        "licence CC BY-NC: not among CC BY",
-        "not there: not in PMC's open-access cloud",
+        "licence CC BY-NC: not one of CC BY",
+        "not found: not in PMC's open-access cloud",
     }
     folder = tmp_path / "out" / "articles" / "PMC77.2"
     assert {path.name for path in folder.iterdir()} == {"PMC77.2.xml", *images}
@@ -290,7 +290,7 @@ def test_real_articles_arrive_byte_for_byte(server: PmcServer, tmp_path: Path) -
 def test_a_service_that_is_down_stops_the_run_with_a_reason(server: PmcServer, tmp_path: Path) -> None:
     server.faults["/oa.fcgi"] = ["503"] * 100
     many = tuple(f"PMC{number}" for number in range(1, 40))
-    with pytest.raises(InputError, match="in a row came to nothing"):
+    with pytest.raises(InputError, match="in a row failed"):
         fetch(server, tmp_path / "out", *many, settings={"attempts": 1})
     assert len(server.seen) < 20
 
@@ -308,10 +308,10 @@ def test_wrong_use_is_told_before_anything_is_sent(server: PmcServer, tmp_path: 
         Connection.chosen(email="a@b.org", services={"nowhere": "http://x"}, environment={})
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
-    with pytest.raises(OutputError, match="no fetch made"):
+    with pytest.raises(OutputError, match="not a folder of an earlier fetch"):
         fetch(server, tmp_path / "mine")
     fetch(server, tmp_path / "packages", IDS[0])
-    with pytest.raises(UsageError, match="lives in this folder"):
+    with pytest.raises(UsageError, match="this folder holds a fetch"):
         fetch(server, tmp_path / "packages", IDS[0], via="cloud")
     assert {each.path for each in server.seen} == {"/oa.fcgi", package_path(IDS[0])}
 
@@ -380,7 +380,7 @@ def test_licences_match_however_spelt() -> None:
 def test_answers_that_are_wrong_are_told_apart() -> None:
     with pytest.raises(NotAvailableError, match="idDoesNotExist"):
         oa_link(b'<OA><error code="idDoesNotExist">no</error></OA>', "PMC1")
-    with pytest.raises(FetchError, match="no XML"):
+    with pytest.raises(FetchError, match="not XML"):
         oa_link(b"<OA><error", "PMC1")
     other = b'<OA><records><record id="PMC2"><link format="tgz" href="ftp://h/pub/pmc/oa_package/x.tar.gz"/></record></records></OA>'
     with pytest.raises(NotAvailableError, match="no package"):

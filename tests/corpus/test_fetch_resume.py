@@ -121,7 +121,7 @@ def test_another_limit_goes_on_with_what_is_there(server: PmcServer, tmp_path: P
 def test_two_fetches_never_share_a_folder(server: PmcServer, tmp_path: Path) -> None:
     with (
         open_folder(tmp_path / "out", "pmc packages", {}),
-        pytest.raises(OutputError, match="another fetch is at work"),
+        pytest.raises(OutputError, match="another fetch is using"),
     ):
         fetch(server, tmp_path / "out")
     assert server.seen == []

@@ -25,6 +25,7 @@ from hoofbeat.corpus.funnel import (
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
+from hoofbeat.store.artefact import TRUST_CHANGED
 from hoofbeat.teaching import cases_folder
 from tests.corpus.filter_documents import document, run_filters
 
@@ -134,7 +135,7 @@ def test_what_can_not_be_filtered(cases: Corpus, tmp_path: Path) -> None:
         filter_corpus(cases, parse_filters("year>=2023; year<2000"), tmp_path / "none")
     assert "`year<2000` rejects the last 21" in caught.value.what
     assert not (tmp_path / "none").exists()
-    with pytest.raises(UsageError, match="nothing to filter by"):
+    with pytest.raises(UsageError, match="no filter is given"):
         filter_corpus(cases, [], tmp_path / "none")
     with pytest.raises(UsageError, match="into itself"):
         filter_corpus(cases, parse_filters("images"), cases.path)
@@ -142,7 +143,10 @@ def test_what_can_not_be_filtered(cases: Corpus, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../secret.png", "/etc/hostname", "images/../manifest.json", "images/gone.png", ""])
-def test_images_are_taken_from_the_corpus_only(cases: Corpus, tmp_path: Path, name: str) -> None:
+def test_images_are_taken_from_the_corpus_only(
+    cases: Corpus, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TRUST_CHANGED, "1")
     (tmp_path / "secret.png").write_bytes(b"SECRET")
     filter_corpus(cases, parse_filters("year>=2020"), tmp_path / "own")
     table = tmp_path / "own" / "documents.jsonl"
@@ -203,7 +207,7 @@ def test_the_filter_command(cases: Corpus, tmp_path: Path) -> None:
     words = [str(cases.path), "--keep", "year>=2023; images", "--keep", "not promotional", "-o", str(tmp_path / "o")]
     shown = CliRunner().invoke(filter_command, words, catch_exceptions=False)
     assert shown.exit_code == 0
-    assert "20 kept, 4 rejected" in shown.stdout
+    assert "Kept 20 documents, rejected 4" in shown.stdout
     assert "not promotional" in shown.stderr
     result = CliRunner().invoke(filter_command, [*words, "--json"], catch_exceptions=False)
     printed = json.loads(result.stdout)

@@ -140,3 +140,30 @@ def test_markdown_takes_time_in_proportion(tmp_path: Path, text: str) -> None:
     began = time.process_time()
     read(tmp_path / "a.md", text + "\n\nend")
     assert time.process_time() - began < 5
+
+
+_STRAY = [*(chr(n) for n in range(1, 128) if not chr(n).isprintable()), "\ufffe", "\uffff", "\u2028"]
+
+
+@pytest.mark.parametrize("stray", _STRAY, ids=lambda each: f"U+{ord(each):04X}")
+def test_a_stray_control_character_in_html_is_left_out(tmp_path: Path, stray: str) -> None:
+    """In text, names, attributes, comments and as a reference; what is a line break there stays one."""
+    code = ord(stray)
+    page = (
+        f"<html><head><title>A{stray} case</title></head><body><h1 id='{stray}a'>Re{stray}port</h1>"
+        f"<p class='{stray}'>The{stray} patient &#{code};came &#x{code:x}; back.</p><!--{stray}--><im{stray}g>"
+        f"<table><tr><td>Day{stray} 1</td><td>12{stray}</td></tr></table></body></html>"
+    )
+    (document,) = read(tmp_path / "case.html", page)
+    assert "patient" in document.text
+    text = "".join(
+        (document.title, document.text, *(cell for table in document.tables for row in table.rows for cell in row))
+    )
+    assert not [each for each in text if not each.isprintable() and each not in "\n\t"]
+
+
+@pytest.mark.parametrize("reference", ["&#0;", "&#xD800;", "&#xDFFF;", "&#x110000;", "&#99999999999999999999;", "&#x;"])
+def test_a_reference_to_no_character_in_html_is_survived(tmp_path: Path, reference: str) -> None:
+    (document,) = read(tmp_path / "case.html", f"<html><body><p>The patient{reference} came back.</p></body></html>")
+    assert "patient" in document.text
+    document.text.encode()

@@ -114,12 +114,12 @@ def test_a_process_that_dies_or_hangs_costs_its_file_only(source: Path, tmp_path
         (source / name).write_text(f"Text of {name}.")
     artefact = import_corpus([source], tmp_path / "c", workers=2, patience=patience)
     found = reasons(artefact.path)
-    assert found["kill.md"] == "the reader broke down on it (signal 9)"
-    assert found["exit.md"] == "the reader broke down on it (exit code 3)"
+    assert found["kill.md"] == "the reader crashed on it (signal 9)"
+    assert found["exit.md"] == "the reader crashed on it (exit code 3)"
     assert found["hang.md"] == f"reading it took too long: no document in {patience:g} s"
     ids = Corpus(artefact).ids()
     assert {"once", "print", "r1", *(f"d{number:02d}" for number in range(40) if number != 3)} <= set(ids)
-    assert artefact.manifest.counts.reasons["the reader broke down on it"] == 2
+    assert artefact.manifest.counts.reasons["the reader crashed on it"] == 2
     assert not list(artefact.path.glob(".*"))
 
 

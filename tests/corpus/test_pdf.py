@@ -152,14 +152,14 @@ def test_side_file_and_metadata(tmp_path: Path) -> None:
     assert (document.id, document.title, document.notices) == ("hb", "T", ("N",))
     assert document.facets == {"institution": "Elm", "year": "2020"}
     (tmp_path / "x.json").write_text("[1]")
-    with pytest.raises(InputError, match="side file"):
+    with pytest.raises(InputError, match="metadata file beside it"):
         only(path)
 
 
 def test_bad_pdfs_are_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(b"no pdf at all")
-    with pytest.raises(InputError, match="broken or is no PDF"):
+    with pytest.raises(InputError, match="a broken PDF, or not a PDF"):
         only(path)
     whole = drawn(path, [lambda canvas: text_at(canvas, 50, 700, ["words"])]).read_bytes()
     path.write_bytes(whole[:60])

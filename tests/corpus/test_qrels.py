@@ -86,15 +86,15 @@ def test_documents_by_the_names_of_a_corpus(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("query-id\tcorpus-id\tscore\nq\td\thigh\n", "line 2.*'high' is no whole number"),
+        ("query-id\tcorpus-id\tscore\nq\td\thigh\n", "line 2.*'high' is not a whole number"),
         ("query-id\tcorpus-id\tscore\nq\td\t1\n\nq\td\n", "line 4.*2 cells"),
         ("query-id\tcorpus-id\tscore\n\td\t1\n", "line 2 names no question"),
         ("query\tdoc\tscore\nq\td\t1\n", "line 1.*3 columns"),
         ("q 0 d 1\nq 0 d\n", "line 2.*3 columns"),
         ("q 0 d 0.5\n", "line 1.*whole number"),
         ("q 0 d nan\n", "line 1.*whole number"),
-        ("q 0 d 1e9\n", "line 1.*usual size"),
-        (f"q 0 d {'9' * 9000}\n", "line 1.*usual size"),
+        ("q 0 d 1e9\n", "line 1.*usual range"),
+        (f"q 0 d {'9' * 9000}\n", "line 1.*usual range"),
         ('{"q_id": "q", "p_id": "d"}\n', "line 1.*score"),
         ('{"q_id": null, "p_id": "d", "score": 1}\n', "line 1.*q_id"),
         ('{"q_id": "q", "p_id": "d", "score": 1}\n{broken\n', "line 2"),

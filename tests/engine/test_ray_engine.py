@@ -24,12 +24,14 @@ from hoofbeat.engine import ray_engine, running_on
 from hoofbeat.engine.ray_engine import RayEngine
 from hoofbeat.errors import ClusterError, InputError
 from hoofbeat.models.encoders import vector_cache
+from hoofbeat.models.encoders.encoder_base import encoded_blocks
+from hoofbeat.models.encoders.onnx_encoder import MiniLM
 from hoofbeat.retrieval.corpus_index import index_corpus
-from hoofbeat.retrieval.index import postings
+from hoofbeat.retrieval.index import postings, stored_texts
 from tests.corpus.test_corpus_import import folder_bytes
 from tests.docs.test_docs import _BLOCK as BLOCK
 from tests.docs.test_docs import ROOT, commands, run_in
-from tests.engine.works import KillsOnce, refuse, slow_square, square
+from tests.engine.works import KillsOnce, gpu_numbers, lose_the_owner, refuse, slow_square, square
 from tests.helpers import needs_weights
 from tests.retrieval.index.test_shards import WORDS, a_document, found, indexed
 
@@ -49,7 +51,7 @@ def cluster() -> Iterator[Any]:
     node = {"num_cpus": 1, "object_store_memory": STORE}
     head = {**node, "include_dashboard": False, "ray_client_server_port": CLIENT_PORT}
     made: Any = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
-    made.add_node(**node)
+    made.add_node(**node, num_gpus=1)
     made.wait_for_nodes()
     ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
     yield made
@@ -101,6 +103,7 @@ def test_indexes_and_vectors_give_the_same_bytes(source: Path, tmp_path: Path, m
     needs_weights("minilm")
     monkeypatch.setattr(vector_cache, "_BLOCK", 4)
     monkeypatch.setattr(postings, "_BLOCK", 4)
+    monkeypatch.setattr(stored_texts, "_RECORDS", 4)
     corpus = Corpus(import_corpus(sorted(source.glob("d0*.md")), tmp_path / "corpus"))
 
     def build(folder: Path) -> None:
@@ -117,6 +120,34 @@ def test_indexes_and_vectors_give_the_same_bytes(source: Path, tmp_path: Path, m
 
 
 @pytest.mark.usefixtures("cluster")
+def test_work_for_gpus_goes_to_workers_that_have_one() -> None:
+    with running_on("ray") as engine:
+        assert engine.gpus() == 1
+        assert list(engine.map(gpu_numbers, range(3), gpu=True)) == [["0"]] * 3
+        assert list(engine.map(gpu_numbers, range(3))) == [[]] * 3
+    with running_on("local") as engine:
+        assert engine.gpus() == 0
+
+
+@pytest.mark.usefixtures("cluster")
+def test_encoding_asks_for_gpus_and_says_where_they_cant_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_weights("minilm")
+    blocks = [["rash on the hand", "fever"], ["", "a stone in the left kidney"]]
+    encoder = MiniLM()
+    here = [encoder.encode(block) for block in blocks]
+    encoder.device = "cuda"
+    with running_on("ray"):
+        there = list(encoded_blocks(encoder, blocks))
+        assert ray.available_resources().get("GPU", 0) == 0, "its worker holds the GPU until the command ends"
+    assert all(map(np.array_equal, here, there))
+    monkeypatch.setenv("HOOFBEAT_DEVICE", "cuda")
+    with running_on("ray"):
+        asked = MiniLM()
+    assert (asked.device, asked.identity) == ("cpu", encoder.identity)
+    assert "the cluster's GPU machine has no CUDA provider" in asked.assumption
+
+
+@pytest.mark.usefixtures("cluster")
 def test_shards_that_workers_build_and_search_give_the_same_rankings(tmp_path: Path) -> None:
     documents = [a_document(number, [*WORDS[number % 5 :], f"sign{number}"]) for number in range(20)]
     queries = ["fever of zebra sign4", "kidney transplant rejection", "unknown words"]
@@ -125,7 +156,9 @@ def test_shards_that_workers_build_and_search_give_the_same_rankings(tmp_path: P
         with running_on("ray") as engine:
             assert isinstance(engine, RayEngine)
             assert found(indexed(tmp_path / "shards", documents, 5), line, queries) == one
-            assert sorted(engine._keepers) == [0, 1], "one for each core, and each has kept its shards"
+            assert sorted(engine._keepers) == [(False, 0), (False, 1)], (
+                "one for each core, and each has kept its shards"
+            )
 
 
 @pytest.mark.usefixtures("cluster")
@@ -152,6 +185,23 @@ def test_order_errors_and_files_that_a_worker_cant_see(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="a worker can't see a file or folder") as unseen:
         list(engine.map(square, range(9), sees=[tmp_path / "elsewhere"]))
     assert str(tmp_path / "elsewhere") in str(unseen.value.where)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_part_whose_worker_loses_the_cluster_says_so() -> None:
+    with running_on("ray") as engine, pytest.raises(ClusterError, match="the cluster lost a part of the work"):
+        list(engine.map(lose_the_owner, range(3)))
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_ray_says_of_the_cluster_stays_out_of_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    with running_on("ray") as engine:
+        assert list(engine.map(square, [3])) == [9]
+    told = {"ip": "", "pid": "raylet", "job": "01", "lines": ["a node is gone"], "is_err": False}
+    ray._private.worker.print_to_stdstream({**told, "actor_name": None, "task_name": None}, ignore_prefix=False)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "a node is gone" in printed.err
 
 
 @pytest.mark.usefixtures("cluster")
@@ -183,7 +233,7 @@ def test_a_command_outside_the_cluster_comes_in_by_ray_client(tmp_path: Path) ->
 def test_a_command_that_ray_ends_says_so(end: str) -> None:
     code = f"import os; from hoofbeat.engine.ray_engine import LastWords; words = LastWords('the head'); {end}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    told = "error: this command was ended by Ray or by the system" in done.stderr
+    told = "error: Ray or the system ended this command" in done.stderr
     assert told == (done.returncode != 0)
     assert told == ("at: the head" in done.stderr) == ("abort" in end)
 
@@ -194,6 +244,9 @@ def test_a_cluster_that_asks_for_a_token_or_has_another_ray_says_so(monkeypatch:
 
     def refuse_version(**_: object) -> None:
         ray._private.utils.check_version_info({"ray_version": "2.50.0", "python_version": "3.12.1"}, "this one")
+
+    def time_out(**_: object) -> None:
+        raise RuntimeError("The current node timed out during startup.")
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
@@ -207,6 +260,10 @@ def test_a_cluster_that_asks_for_a_token_or_has_another_ray_says_so(monkeypatch:
     ) as other:
         list(RayEngine().map(square, [1]))
     assert "the same versions of Python and of Ray" in str(other.value.fix)
+    monkeypatch.setattr(ray, "init", time_out)
+    with pytest.raises(ClusterError, match="timed out during startup") as slow:
+        list(RayEngine().map(square, [1]))
+    assert "when the machine has less to do" in str(slow.value.fix)
 
 
 @pytest.mark.usefixtures("cluster")

@@ -40,3 +40,17 @@ class KillsOnce:
             self.mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return number * number
+
+
+def gpu_numbers(_: object) -> list[str]:
+    """The GPUs that Ray has given to this worker."""
+    import ray  # noqa: PLC0415 - an extra
+
+    return [str(each) for each in ray.get_runtime_context().get_accelerator_ids()["GPU"]]
+
+
+def lose_the_owner(_: object) -> None:
+    """What Ray raises inside a worker when the command that sent it work is gone."""
+    from ray.exceptions import OwnerDiedError  # noqa: PLC0415 - an extra
+
+    raise OwnerDiedError("00ff", None, "")

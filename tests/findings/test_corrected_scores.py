@@ -154,13 +154,13 @@ def test_labels_all_alike_do_not_pass_for_certainty() -> None:
     agreeing = ppi_mean([1, 0, 1, 0] * 10, [1, 0, 1, 0], [1, 0, 1, 0], tuned=False)
     assert agreeing.interval is not None
     assert agreeing.interval.high - agreeing.interval.low > 0.5
-    assert any("never differ" in warning for warning in agreeing.warnings)
+    assert any("agree on all labelled items" in warning for warning in agreeing.warnings)
 
 
 def test_what_does_not_belong_together() -> None:
     with pytest.raises(UsageError, match="can't be paired"):
         ppi_mean([1, 0], [1], [])
-    with pytest.raises(UsageError, match="2 items are labelled, of 1"):
+    with pytest.raises(UsageError, match="2 items are labelled, but there are only 1"):
         ppi_mean([1], [1, 0], [1, 1])
     with pytest.raises(InputError, match="not a number"):
         ppi_mean([float("nan")], [], [])
@@ -254,7 +254,7 @@ def test_planning_before_anything_is_seen() -> None:
     assert labels_needed(planned(0, 0, None, 0.0), 0.03) is None
     with pytest.raises(UsageError, match="half-width"):
         labels_needed(alike, 0)
-    with pytest.raises(UsageError, match="no spread"):
+    with pytest.raises(UsageError, match="all human labels are the same"):
         labels_needed(ppi_mean([0.5, 0.7, 0.1], [0.5, 0.7], [0.4, 0.4]), 0.01)
 
 
@@ -267,9 +267,9 @@ def test_accuracies_are_corrected_system_by_system() -> None:
     assert (first.model, first.condition, first.score.n_labelled, first.score.n_all) == ("m", "a", 4, 10)
     assert first.score.estimate == pytest.approx(4 / 6 + (3 - 4) / 4)
     assert (second.score.n_labelled, second.score.human_missing, second.score.contested) == (1, 0, 1)
-    assert any("1 labelled items are contested" in words for words in second.score.warnings)
+    assert any("1 labelled items are left out" in words for words in second.score.warnings)
     assert not any("got no label" in words for words in second.score.warnings)
-    with pytest.raises(InputError, match="not there"):
+    with pytest.raises(InputError, match="missing here"):
         corrected_accuracies(judge, single("1", condition="z"))
     assert [_majority(votes) for votes in ([True, False], [True, None], [], [False, False, True])] == [
         None,
@@ -339,7 +339,7 @@ def test_clusters_of_one_change_next_to_nothing_and_plans_know_of_the_others() -
     few, many = labels_needed(ppi_mean(*given), 0.08), labels_needed(together, 0.08)
     assert few is not None
     assert many is None or many > few
-    with pytest.raises(UsageError, match="a cluster for each"):
+    with pytest.raises(UsageError, match="every item needs a cluster"):
         ppi_mean(*given, clusters=(names, names))
 
 

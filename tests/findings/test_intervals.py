@@ -50,7 +50,7 @@ def test_the_exact_bound_agrees_with_statsmodels(successes: int, n: int, level: 
 
 def test_the_exact_bound_at_its_ends() -> None:
     assert (exact_upper_bound(3, 3), exact_upper_bound(0, 0)) == (1, 1)
-    with pytest.raises(UsageError, match="no share"):
+    with pytest.raises(UsageError, match="not a share"):
         exact_upper_bound(4, 3)
 
 

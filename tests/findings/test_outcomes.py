@@ -30,7 +30,7 @@ def test_a_choice_is_scored_without_a_judge() -> None:
         chosen("q1", "o2"),
         chosen("q2", None, reading="ambiguous: several options are named as the answer"),
         chosen("q3", None, reading="two options are named"),
-        chosen("q4", None, reading="none: the answer is withheld"),
+        chosen("q4", None, reading="none: the model declines to answer"),
         chosen("q5", None, failure="timeout"),
     ]
     found = choice_outcomes(iter(QUESTIONS), iter(answers))

@@ -95,7 +95,7 @@ def test_worst_at_k_resamples_clusters() -> None:
 def test_worst_at_k_refuses_no_k() -> None:
     with pytest.raises(UsageError, match="at least 1"):
         worst_at_k([], ks=[0])
-    with pytest.raises(UsageError, match="can't be drawn"):
+    with pytest.raises(UsageError, match="can't draw"):
         chance_all_right(3, 2, 1)
     assert worst_at_k([]) == []
 
@@ -204,7 +204,7 @@ def test_one_scorer_and_real_numbers() -> None:
     (row,) = score_means(two, "rouge-l", judge="other")
     assert row.mean == 0.6
     apart = [scores([0.5, 0.5])[0], scores([0.6, 0.6], judge="other")[1]]
-    with pytest.raises(InputError, match="two scorers, and their values can't be averaged"):
+    with pytest.raises(InputError, match="two scorers, whose values can't be averaged"):
         score_means(apart, "rouge-l")
     with pytest.raises(InputError, match="not a number"):
         score_means(scores([float("nan")]), "rouge-l")

@@ -171,7 +171,7 @@ def test_several_annotators_and_files(tmp_path: Path, judged: AnswerFolder) -> N
     assert [each.judge for each in made] == ["human:Dr A", "human:Dr B"] * 8
     judged_by(judged, tmp_path / "both", humans=tuple(made))
     again = AnswerFolder.open(tmp_path / "both")
-    with pytest.raises(InputError, match="Dr A has labelled this answer in the folder already"):
+    with pytest.raises(InputError, match="Dr A has already labelled this answer in the folder"):
         human_judgments(again, {tmp_path / "Dr A.csv": files[tmp_path / "Dr A.csv"]}, "equivalence")
 
 
@@ -209,14 +209,17 @@ HEADER = "question,model,condition,sample,label,annotator\n"
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("bath,small,closed,7,equivalent,A\nbath,tiny,closed,0,equivalent,A\n", "line 3: there is no answer of tiny"),
-        ("bath,small,closed,7,maybe,A\n", "line 2: 'maybe' is no label of equivalence"),
-        ("bath,small,closed,7,mismatch,A\nbath,small,closed,7,mismatch,A\n", r"line 3: A has labelled .* \(line 2 of"),
-        ("bath,small,closed,7,mismatch,\n", "line 2: nobody is named"),
-        ("bath,small,closed,x,mismatch,A\n", "line 2: the sample 'x' is no number"),
-        ("bath,,closed,7,mismatch,A\n", "line 2: the answer is not named"),
-        ("bath,small,closed,7,,A\n", "there is no label in this file"),
-        ('bath,small,closed,7,"mis', "the file is no CSV"),
+        ("bath,small,closed,7,equivalent,A\nbath,tiny,closed,0,equivalent,A\n", "line 3: there is no answer by tiny"),
+        ("bath,small,closed,7,maybe,A\n", "line 2: 'maybe' is not a label of equivalence"),
+        (
+            "bath,small,closed,7,mismatch,A\nbath,small,closed,7,mismatch,A\n",
+            r"line 3: A has already labelled .* \(line 2 of",
+        ),
+        ("bath,small,closed,7,mismatch,\n", "line 2: the column `annotator` is empty"),
+        ("bath,small,closed,x,mismatch,A\n", "line 2: the sample 'x' is not a number"),
+        ("bath,,closed,7,mismatch,A\n", "line 2: it is not clear which answer"),
+        ("bath,small,closed,7,,A\n", "this file has no labels"),
+        ('bath,small,closed,7,"mis', "the file is not valid CSV"),
     ],
 )
 def test_what_can_t_be_used_is_told_by_its_line(tmp_path: Path, judged: AnswerFolder, lines: str, words: str) -> None:
@@ -231,7 +234,7 @@ def test_lines_are_counted_over_cells_of_several_lines(tmp_path: Path, judged: A
     path.write_text(
         'question,model,condition,label,annotator,note\nbath,small,closed,equivalent,A,"two\nlines"\nbath,no,closed,equivalent,A,\n'
     )
-    with pytest.raises(InputError, match="line 4: there is no answer of no"):
+    with pytest.raises(InputError, match="line 4: there is no answer by no"):
         human_judgments(judged, {path: read_labels(path)[0]}, "equivalence")
 
 
@@ -279,7 +282,7 @@ def test_modes_by_people(tmp_path: Path, ledger: Ledger) -> None:
     answers = [said(f"wrong {n}", condition="oracle", sample=n) for n in range(6)]
     judge, _ = a_judge(ledger, by_words(wrong="mismatch"))
     run = a_run(tmp_path / "run", [*answers, said("wrong too")])
-    with pytest.raises(UsageError, match="nobody has judged failure-mode"):
+    with pytest.raises(UsageError, match="no answer here has a judgment of failure-mode"):
         write_sheet(run, "failure-mode", 4, tmp_path / "x.csv")
     judged_by(run, tmp_path / "judged", aspects=("equivalence", "failure-mode"), judges=(judge,))
     folder = AnswerFolder.open(tmp_path / "judged")
@@ -300,7 +303,7 @@ def test_modes_by_people(tmp_path: Path, ledger: Ledger) -> None:
 
 
 def test_people_are_not_asked_for_scores(tmp_path: Path, judged: AnswerFolder) -> None:
-    with pytest.raises(UsageError, match="people can't be asked for 'rouge-l'"):
+    with pytest.raises(UsageError, match="'rouge-l' can't be labelled by people"):
         write_sheet(judged, "rouge-l", 4, tmp_path / "x.csv")
 
 

@@ -179,9 +179,9 @@ def test_people_s_verdicts_count_where_no_judge_gave_one(tmp_path: Path, ledger:
 @pytest.mark.parametrize(
     ("answers", "by", "words"),
     [
-        (MIXED, ("failure-mode",), "which are wrong is not known"),
-        (MIXED[:2], ("choice",), "no answer here was a choice"),
-        (MIXED[6:], ("equivalence",), "all answers here are choices"),
+        (MIXED, ("failure-mode",), "not known yet which are wrong"),
+        (MIXED[:2], ("choice",), "free text, not choices"),
+        (MIXED[6:], ("equivalence",), "choices, not free text"),
         (MIXED[:2], ("relevance",), "no passages were shown"),
         (MIXED, ("bleu",), "there is no aspect 'bleu'"),
     ],
@@ -194,7 +194,7 @@ def test_what_can_t_be_judged_is_said(tmp_path: Path, answers: list[Answer], by:
 def test_an_aspect_is_not_judged_twice(tmp_path: Path) -> None:
     judged_by(a_run(tmp_path / "run", MIXED[6:]), tmp_path / "judged", aspects=("choice",))
     folder = AnswerFolder.open(tmp_path / "judged")
-    with pytest.raises(UsageError, match="have judgments of choice already"):
+    with pytest.raises(UsageError, match="already have judgments of choice"):
         choose_aspects(folder, ("choice",))
     with pytest.raises(UsageError, match="nothing left to judge"):
         choose_aspects(folder, ())
@@ -212,7 +212,7 @@ def test_conditions_restrict(tmp_path: Path, ledger: Ledger) -> None:
     assert len(of(letters, "choice")) == 3
     with pytest.raises(UsageError, match="no answers under 'agent'"):
         JudgingPass(folder, JudgingJob(aspects=("choice",), conditions=("agent",)))
-    with pytest.raises(UsageError, match="had the source"):
+    with pytest.raises(UsageError, match="answers with the source"):
         JudgingPass(
             a_run(tmp_path / "closed", MIXED[:2]), JudgingJob(aspects=("equivalence", "failure-mode"), judges=(judge,))
         )

@@ -58,7 +58,7 @@ def test_cutoffs_are_read_from_the_command() -> None:
         Cutoff(match="openai:gpt-x", until="2024-06", kind="given", source="--cutoff"),
     )
     for wrong in ("gpt-x", "=2024-06", "gpt-x=June", "gpt-x=2024-13"):
-        with pytest.raises(UsageError, match="no cutoff"):
+        with pytest.raises(UsageError, match="not a cutoff"):
             parse_cutoff(wrong)
 
 

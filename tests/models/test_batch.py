@@ -312,5 +312,5 @@ def test_answers_whose_ids_match_no_request_are_told_and_answer_nothing(tmp_path
         (folder / "answers.jsonl").write_text(json.dumps(stray) + "\n")
         with pytest.raises(BatchPending) as caught:
             chats(a_model(f"batch:{folder}#m", ledger), ["asked"])
-    assert "no request in requests-001.jsonl" in caught.value.notes[0]
+    assert "not the id of a request in requests-001.jsonl" in caught.value.notes[0]
     assert [path.name for path in folder.glob("requests-*")] == ["requests-001.jsonl"]  # still waited for

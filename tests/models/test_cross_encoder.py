@@ -142,16 +142,16 @@ def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
         CrossEncoder(tmp_path / "nowhere")
     assert caught.value.where == str(tmp_path / "nowhere")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="a cross-encoder is a folder, and this is a file"):
+    with pytest.raises(InputError, match="this is a file, but a cross-encoder is a folder"):
         CrossEncoder(tmp_path / "file")
 
 
 def test_a_folder_without_onnx_says_how_to_export(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no ONNX model") as caught:
+    with pytest.raises(InputError, match="has no ONNX model") as caught:
         CrossEncoder(tmp_path)
     assert "optimum-cli export onnx --model MODEL --task text-classification" in str(caught.value.fix)
     (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match="weights for torch, and no ONNX model") as caught:
+    with pytest.raises(InputError, match="torch weights, but no ONNX model") as caught:
         CrossEncoder(tmp_path)
     assert f"--model {tmp_path} --task" in str(caught.value.fix)
 

@@ -82,7 +82,7 @@ def test_an_endpoint_without_embeddings_is_a_model_error(tmp_path: Path) -> None
 def test_an_endpoint_shows_no_tokens_and_needs_a_ledger(server: FaultServer, tmp_path: Path) -> None:
     encoder = load_encoder(spec_of(server), model=lambda spec: a_model(spec, ledger_in(tmp_path)))
     assert encoder.window == 0
-    with pytest.raises(UsageError, match="does not show its tokens"):
+    with pytest.raises(UsageError, match="does not report tokens"):
         encoder.token_spans("fever")
     for spec in (spec_of(server), "openai:embedder"):
         with pytest.raises(UsageError, match="can't be used here"):

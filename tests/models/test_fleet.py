@@ -92,7 +92,7 @@ def test_a_server_that_dies_in_the_middle_costs_only_its_calls_in_flight(
     assert set(asked) == set(texts)
     assert max(asked.values()) <= 2
     dead = by_server(model, servers)[0]
-    assert 1 <= asked.total() - len(texts) <= min(12, dead.failures)
+    assert asked.total() - len(texts) <= min(12, dead.failures)  # none where it died between two calls
     assert dead.set_aside >= 1
     assert (model.made, ledger.stats().calls) == (300, 300)
 
@@ -179,7 +179,7 @@ def test_one_wrong_server_is_set_aside_and_all_wrong_stop_the_run(servers: list[
     assert all(map(reply_text, chats(model, questions(30))))
     assert len(servers[1].seen) == 30
     assert model.endpoints[0].set_aside >= 1
-    with pytest.raises(ModelError, match="not to be had"):
+    with pytest.raises(ModelError, match="not available"):
         chats(a_model("judge", ledger, name="stub", endpoints=[wrong, wrong + "/"]), ["new"])
 
 

@@ -138,8 +138,8 @@ def leave_the_folder(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (spoil_step, "step that is not known here: .*Dense"),
-        (spoil_pooling, "pooling is not known here"),
+        (spoil_step, "does not know a step of this model: .*Dense"),
+        (spoil_pooling, "does not support the model's pooling"),
         (spoil_model, "model can't be loaded"),
         (spoil_tokenizer, "tokenizer can't be read"),
         (remove_tokenizer, "tokenizer.json is missing"),
@@ -158,5 +158,5 @@ def test_what_is_wrong_with_a_folder_is_said(tmp_path: Path, spoil: object, word
 
 
 def test_an_empty_folder_is_no_encoder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no encoder"):
+    with pytest.raises(InputError, match="not an encoder"):
         load_encoder(str(tmp_path))

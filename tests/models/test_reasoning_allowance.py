@@ -99,7 +99,7 @@ def test_option_before_setting_before_name(ledger: Ledger) -> None:
 
 def test_an_allowance_below_the_thinking_budget_is_refused(ledger: Ledger) -> None:
     extra: dict[str, object] = {"thinking": {"type": "enabled", "budget_tokens": 4000}}
-    with pytest.raises(UsageError, match="reason with 4000 tokens, and its allowance is 1000"):
+    with pytest.raises(UsageError, match="allow 4000 tokens of reasoning, but reasoning is set to 1000"):
         loaded("batch:b?format=anthropic#claude-x", ledger, extra=extra, reasoning=1000)
 
 
@@ -156,9 +156,7 @@ def test_reasoning_that_took_everything_is_said(server: FaultServer, ledger: Led
     [result] = model.run([request], model.chat_json)
     said = failure(result)
     assert said.kind == "truncated"
-    assert said.message.startswith(
-        "the model used all 300 tokens for reasoning and wrote no answer; raise its allowance"
-    )
+    assert said.message.startswith("the model used all 300 tokens for reasoning and wrote no answer; allow more")
     assert "--reasoning" in said.message
     assert model.starved == 1
     assert len(server.seen) == 1, "a repair could not mend it"

@@ -78,11 +78,11 @@ def test_stored_weights_and_rows_are_used(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_without_vectors_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="knows 4 tokens"):
+    with pytest.raises(InputError, match="has 4 tokens"):
         small(tmp_path, embeddings=VECTORS[:3])
-    with pytest.raises(InputError, match="knows 4 tokens"):
+    with pytest.raises(InputError, match="has 4 tokens"):
         small(tmp_path, embeddings=VECTORS[:2], mapping=np.array([0, 1, 2, 0]))
-    with pytest.raises(InputError, match="holds no token vectors"):
+    with pytest.raises(InputError, match="has no token vectors"):
         small(tmp_path, something=VECTORS)
 
 

@@ -166,7 +166,7 @@ def test_a_folder_that_cant_be_written_is_left_alone(tmp_path: Path) -> None:
     blocked.write_text("no folder", encoding="utf-8")
     encoder = cached_encoder(Hashed(), blocked)
     np.testing.assert_array_equal(encoder.encode(TEXTS), Hashed().encode(TEXTS))
-    assert encoder.trouble.startswith("vectors are not kept")
+    assert encoder.trouble.startswith("vectors can't be cached")
 
 
 def test_where_vectors_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def test_cupcase_by_letter_likelihood_and_free_text(server: FaultServer) -> None
     for table in (
         "Leaderboard, letter",
         "Leaderboard, likelihood",
-        "How much of the case is needed",
+        "How much of the case does a model need?",
         "mean of 8 × 500",
     ):
         assert table in text, table

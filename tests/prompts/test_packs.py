@@ -65,7 +65,7 @@ def test_a_pack_that_a_plugin_brings_is_read_by_its_name(tmp_path: Path, monkeyp
     assert found.load_file(path).extensions == ("pack bylaws",)
     assert load_pack("bylaws") == load_pack(str(path))
     assert pack_names() == ["bylaws", "clinicians", "education", "guidelines", "legal", "transplant"]
-    with pytest.raises(InputError, match="ships with the package"):
+    with pytest.raises(InputError, match="already used by a pack of Hoofbeat"):
         found.load_file(written(tmp_path, OWN.replace("bylaws", "legal"), "mine.toml"))
 
 
@@ -80,27 +80,27 @@ def test_a_changed_file_is_another_pack(tmp_path: Path) -> None:
     ("old", "new", "what"),
     [
         ('name = "bylaws"', 'name = "By Laws"', "name 'By Laws'"),
-        ('name = "bylaws"', 'name = "legal"', "is that of a pack that ships"),
+        ('name = "bylaws"', 'name = "legal"', "is already used by a pack"),
         ('title = "Bylaws of towns"', "", "missing required field `title`"),
         ('title = "Bylaws of towns"', "title = 5", r"Expected `str`, got `int`.*title"),
         ('title = "Bylaws of towns"', 'title = "Bylaws of towns"\ncolour = "red"', "unknown field `colour`"),
-        ('title = "Bylaws of towns"', 'title = "Bylaws', "is no TOML"),
-        ('title = "Bylaws of towns"', 'title = "x"\nfingerprint = "0"', "does not say its own fingerprint"),
+        ('title = "Bylaws of towns"', 'title = "Bylaws', "is not valid TOML"),
+        ('title = "Bylaws of towns"', 'title = "x"\nfingerprint = "0"', "must not set its fingerprint"),
         ('reader = "a dog owner"', 'reader = " "', "reader is empty"),
         ('source_word = "bylaw"', 'source_word = "by\\nlaw"', "source_word is empty or has several lines"),
         ('"NOT SAID: this bylaw is silent."', '"No. It is silent."', "not_addressed begins with 'No'"),
         ('title = "Bylaws of towns"', 'title = "x"\nanswer_details = ["colour"]', "Invalid enum value 'colour'"),
         ('["minor", "major"]', '["none", "minor", "major"]', "has 'none'"),
-        ('["minor", "major"]', '["minor", "Minor"]', "significance_levels has an empty one, or one twice"),
+        ('["minor", "major"]', '["minor", "Minor"]', "significance_levels has an empty or repeated level"),
         ('["minor", "major"]', "[]", "there are no significance_levels"),
         ("major: a fine is due.", "else a fine is due.", "does not say what 'major' means"),
-        ('"leash", "parks"', '"leash", "leash"', "topics has an empty one, or one twice"),
+        ('"leash", "parks"', '"leash", "leash"', "topics has an empty or repeated topic"),
         ('name = "Clashing"', 'name = "alike"', "two labels have the same name"),
-        ('definition = "They say the same."', 'definition = ""', "'Alike' lacks its name or definition"),
+        ('definition = "They say the same."', 'definition = ""', "'Alike' has no name or no definition"),
         ("diverges = true", "", "no label diverges"),
         ("diverges = true", "diverge = true", "unknown field `diverge`"),
-        ('definition = "They say the same."', 'definition = "x"\ntopic = true', "'Alike' stands for agreement"),
-        ('definition = "One says nothing."', 'definition = "x"\ndiverges = true', "'Silent' stands for silence"),
+        ('definition = "They say the same."', 'definition = "x"\ntopic = true', "'Alike' means agreement"),
+        ('definition = "One says nothing."', 'definition = "x"\ndiverges = true', "'Silent' means silence"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_file_and_what_to_do(tmp_path: Path, old: str, new: str, what: str) -> None:
@@ -165,7 +165,7 @@ def test_a_pack_takes_from_its_base_what_it_does_not_give(tmp_path: Path) -> Non
     assert (pack.labels, pack.reader, pack.prompts) == (base.labels, base.reader, base.prompts)
     assert [group.terms[0] for group in pack.expansions] == ["DOT", *(group.terms[0] for group in base.expansions)]
     assert pack.fingerprint not in (base.fingerprint, "")
-    with pytest.raises(InputError, match="no pack 'nobody' to be based on"):
+    with pytest.raises(InputError, match="its base 'nobody' does not exist"):
         load_pack(str(written(tmp_path, 'name = "tb"\nbase = "nobody"\n')))
 
 
@@ -214,8 +214,8 @@ def test_a_pack_words_prompts_of_an_audit_itself(tmp_path: Path) -> None:
     assert pack.prompt("compare").label == plain.prompt("compare").label
     for old, new, what in (
         ("absence =", "hyde =", "prompts has 'hyde'"),
-        ("{{ question }}", "{{ weather }}", "has the variable 'weather'"),
-        ("{{ question }}", "{{ question", "is no template"),
+        ("{{ question }}", "{{ weather }}", "has the unknown variable 'weather'"),
+        ("{{ question }}", "{{ question", "is not a valid template"),
     ):
         with pytest.raises(InputError, match=what):
             load_pack(str(written(tmp_path, mine.replace(old, new))))

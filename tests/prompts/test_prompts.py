@@ -124,7 +124,7 @@ def test_a_file_that_breaks_the_format_is_said(text: str) -> None:
 
 @pytest.mark.parametrize("values", [{}, {"x": 1, "y": 2}, {"y": 2}])
 def test_every_variable_must_be_given_and_no_other(values: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match="takes x"):
+    with pytest.raises(UsageError, match="needs x"):
         parse_prompt("p", HEAD + "## user\n{{ x }}").fill(values)
 
 

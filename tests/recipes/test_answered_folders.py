@@ -36,5 +36,5 @@ def test_folders_are_read_together(tmp_path: Path) -> None:
     assert found.unjudged == 1
     assert [each.name for each in found.inputs] == ["judged", "run"]
     a_run(tmp_path / "free", answers)
-    with pytest.raises(UsageError, match="nobody has judged"):
+    with pytest.raises(UsageError, match="without judgments"):
         read_answered([tmp_path / "free"], QUESTIONS)

@@ -140,7 +140,7 @@ def test_only_readable_clinical_images_of_some_size_are_usable() -> None:
     assert usable_figures(document, content, min_pixels=64) == ({"images/a.png": ("images/a.png",)}, "")
     assert usable_figures(document, {}, min_pixels=64) == ({}, "no image of the report is usable")
     bare = Document(id="d", title="", text="x", figures=(Figure(id="f", label="Figure 1"),))
-    assert usable_figures(bare, {}, min_pixels=64) == ({}, "the corpus holds no image files of the report")
+    assert usable_figures(bare, {}, min_pixels=64) == ({}, "the corpus has no image files of the report")
     assert usable_figures(Document(id="d", title="", text="x"), {}, min_pixels=64)[1] == "the report has no figures"
 
 

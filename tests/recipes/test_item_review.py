@@ -551,6 +551,10 @@ def test_a_grading_note_alone_belongs_to_the_key(tmp_path: Path) -> None:
     assert question.reference == f"{question.answer} (The size of the device is optional.)"
 
 
+def _refuted(answer: str, words: str) -> dict[str, str]:
+    return {"answer": answer, "defence": "it is at hand and often done", "words": words}
+
+
 _UNASKED = {"requirement": "the size of the device", "question_words": "Not asked."}
 _UNSATISFIED = {"answer": "septal occluder", "satisfies": "no", "lacks": "the size of the device"}
 
@@ -567,6 +571,11 @@ _UNSATISFIED = {"answer": "septal occluder", "satisfies": "no", "lacks": "the si
             {"answer_check": [{"answer": _KEY, "satisfies": "yes", "lacks": ""}, _UNSATISFIED]},
             "'septal occluder' counts as right and does not satisfy the note (the size of the device)",
             "does not satisfy the note: septal occluder (the size of the device)",
+        ),
+        (
+            {"exclusions": [_refuted("a covered stent", "Nothing.")]},
+            "Nothing in the case or the question speaks against 'a covered stent'",
+            "can be defended and does not count: a covered stent (it is at hand and often done)",
         ),
     ],
 )
@@ -615,12 +624,12 @@ def test_a_note_that_demands_more_than_the_question_is_mended_or_the_item_reject
             "the words 'which device', said to ask for",
         ),
         (
-            {"exclusions": [{"answer": "a covered stent", "words": "nothing"}]},
-            "Nothing in the case or the question speaks against 'a covered stent'",
-            "speaks against 'a covered stent'",
+            {"note": "A covered stent does not count."},
+            "The note refuses answers and `exclusions` is empty",
+            "not checked: whether case and question exclude what the note refuses",
         ),
         (
-            {"exclusions": [{"answer": "a covered stent", "words": "the vessel is too narrow"}]},
+            {"exclusions": [_refuted("a covered stent", "the vessel is too narrow")]},
             "The words 'the vessel is too narrow' of `exclusions` are not in the case or the question",
             "",
         ),
@@ -643,12 +652,12 @@ def test_lists_of_the_grading_check_that_do_not_fit_the_item_are_asked_again_and
 
 
 def test_words_that_ask_and_words_that_exclude_are_found_in_the_edited_item(tmp_path: Path) -> None:
-    """The words may be of a new sentence or a new question, in other case, and with an ellipsis."""
+    """The words may be of a new sentence or a new question, in other case, and of several places."""
     question = "Beyond drugs and glue, what should be done next for the tract?"
     excluded = [
-        {"answer": "more glue", "words": "beyond drugs and glue"},
-        {"answer": "an operation", "words": "Surgery was ruled out … portal hypertension."},
-        {"answer": "antibiotics", "words": "He was afebrile"},
+        _refuted("more glue", "beyond drugs and glue"),
+        _refuted("an operation", "Surgery was ruled out … portal hypertension."),
+        _refuted("antibiotics", "He was afebrile; no fever"),
     ]
     insert = _edit("insert", 2, "He was afebrile, with no fever.", (4,))
     graded = _graded("septal occluder", asked="What should be done next", exclusions=excluded)
@@ -729,7 +738,7 @@ def test_a_rival_that_a_trial_finds_is_excluded_or_the_item_is_rejected(tmp_path
     artefact = _ogcare(tmp_path, editor)
     assert "a covered stent" in material(editor.requests[1])["remarks"]
     if again:
-        assert _reason(artefact) == ("trials", "its trial fails again after it was edited for it")
+        assert _reason(artefact) == ("trials", "it fails its trial again after an edit")
         return
     (question,) = Benchmark(artefact).questions
     assert question.text == "Which implant should close the tract?"

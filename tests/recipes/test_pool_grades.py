@@ -46,7 +46,7 @@ def test_limits_are_parameters() -> None:
     assert verdict(9, 1, GradeThresholds(contradictory="negative")) == "negative"
     assert verdict(9, 5, GradeThresholds(contradictory="negative")) == "discarded"
     for keep, reject in ((4, 4), (3, 5), (11, 4), (8, -1)):
-        with pytest.raises(UsageError, match="can't be kept"):
+        with pytest.raises(UsageError, match="limits for grades are wrong"):
             GradeThresholds(keep=keep, reject=reject)
 
 
@@ -75,10 +75,10 @@ def test_every_pooled_document_is_graded_and_tabled(tmp_path: Path) -> None:
     one, two, three = outcomes
     assert [each["verdict"] for each in one["pool"]] == ["positive", "discarded", "negative"]
     assert isinstance(two, ItemRejection)
-    assert two.reason == "no document is graded as one that answers it"
+    assert two.reason == "no document was graded as answering it"
     assert two.details == "the best is bad with relevance 1 and support 1"
     assert isinstance(three, ItemRejection)
-    assert three.reason == "nothing was found that could answer it"
+    assert three.reason == "no retriever found a document for it"
     assert [dict(zip(POOL_HEADER, row, strict=True))["verdict"] for row in rows] == [
         "positive",
         "discarded",

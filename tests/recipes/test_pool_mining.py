@@ -59,7 +59,7 @@ def test_lines_are_put_together_again_and_checked() -> None:
     )
     with pytest.raises(UsageError, match="no retriever"):
         committee_lines([])
-    with pytest.raises(UsageError, match="write queries"):
+    with pytest.raises(UsageError, match="a model writes queries"):
         committee_lines(["hyde > bm25"])
     with pytest.raises(UsageError):
         mine_step("mine", PieceCollection(), lines=["nonesuch"], depth=3, top=1)

@@ -109,5 +109,5 @@ def test_what_is_neither_is_refused(value: str) -> None:
 def test_ratings() -> None:
     assert [read_rating(_label(value), "f") for value in ("1", "5", " 3.5 ")] == [1, 5, 3.5]
     for value in ("", "good", "0", "6", "nan", "inf"):
-        with pytest.raises(InputError, match="is no rating"):
+        with pytest.raises(InputError, match="is not a rating"):
             read_rating(_label(value), "f")

@@ -206,7 +206,7 @@ def test_reports_of_several_patients_have_no_stem(tmp_path: Path) -> None:
     ) as context:
         items = [RecipeItem(id=id, documents=(id,)) for id in ("d", "e", "s")]
         first, second, third = take_stem("stem").run(items, context)
-        assert first == ItemRejection(reason="the report tells of several patients")
+        assert first == ItemRejection(reason="the report describes several patients")
         assert second == ItemRejection(reason="no section with patient information or test results")
         assert isinstance(third, RecipeItem)
         assert third["stem"].startswith("History")

@@ -56,7 +56,7 @@ def test_an_expert_excludes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("label", [("query", "maybe"), ("beauty", "ok")])
 def test_labels_that_mean_nothing_are_refused(tmp_path: Path, label: tuple[str, str]) -> None:
-    with pytest.raises(InputError, match="means nothing here"):
+    with pytest.raises(InputError, match="is unknown here"):
         _reviewed(tmp_path, [label])
 
 

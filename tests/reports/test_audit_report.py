@@ -81,7 +81,7 @@ def test_the_first_screen_says_how_silent_how_divided_and_what_is_worst(audit: A
     judged = sum(labels.values()) - labels["Absent"]
     assert shown["Sources asked"] == ("8", "24 questions, 128 answers, 320 pairs")
     assert shown["Pairs with a silent source (R_abs)"][0] == f"{100 * labels['Absent'] / labels.total():.1f}%"
-    value, detail = shown["Pairs that disagree where both speak (R_div)"]
+    value, detail = shown["Pairs that disagree where both answer (R_div)"]
     assert value == f"{100 * sum(labels[label] for label in DIVERGING) / judged:.1f}%"
     assert "95% interval" in detail
     assert f"n\u00a0=\u00a0{judged} judged pairs; no pair without a label" in detail
@@ -90,10 +90,13 @@ def test_the_first_screen_says_how_silent_how_divided_and_what_is_worst(audit: A
     grave = {item.question for item in Audit(audit).comparisons if item.significance == "high"}
     assert shown["Questions with a disagreement of high significance"][0] == str(len(grave))
     assert shown["How pairs were judged"][0] == "full"
-    rates, worst = report.leads
-    assert rates.text.startswith("8 sources answered 24 questions. ")
-    assert f" of {judged} pairs disagree ({value}, 95% interval " in rates.text
-    assert f"on {len(diverging)} of 24 questions. In {labels['Absent']} of 320 pairs a source is silent." in rates.text
+    rates, worst, silent = report.leads
+    assert rates.text.startswith("8 sources were asked 24 questions. ")
+    assert f" of {judged} pairs ({value}, 95% interval " in rates.text
+    assert rates.text.endswith(f" disagree, on {len(diverging)} of 24 questions.")
+    assert silent.text.startswith(
+        f"In {labels['Absent']} of 320 pairs ({shown['Pairs with a silent source (R_abs)'][0]}"
+    )
     assert "high significance, tq-02" in worst.text
     assert worst.link == "#audit-1-p1"
     assert report.notes == ()
@@ -109,7 +112,7 @@ def test_a_judge_that_answered_and_failures_are_said(tmp_path: Path) -> None:
     low, high = msgspec.convert(rates["R_div"][5], tuple[float, float])
     value = msgspec.convert(rates["R_div"][1], tuple[float, float, float])
     assert low < value[0] < high
-    assert "12 without a label" in cards(report)["Pairs that disagree where both speak (R_div)"][1]
+    assert "12 without a label" in cards(report)["Pairs that disagree where both answer (R_div)"][1]
     assert [row[:2] for row in found["audit-1-failed"].rows] == [("timeout", 12)]
 
 
@@ -212,7 +215,7 @@ def test_a_large_audit_says_what_is_left_out_and_packs_its_grids(large: Artefact
     text = " ".join(str(getattr(block, "text", "")) for block in part.blocks)
     total = len(Audit(large).comparisons)
     assert f"The 50 most serious of {total:,} pairs" in text
-    assert f"The other {total - 50:,} are in the audit's own table" in text
+    assert f"The other {total - 50:,} are in the audit's table" in text
     found = {viewer.id: viewer for viewer in viewers_in(part.blocks)}
     assert found["audit-1-pairs"].total == 50
     diverging = [pair for pair in Audit(large).comparisons if pair.label in DIVERGING]
@@ -277,7 +280,7 @@ def test_checks_and_probes_have_their_tables(audit: Artefact, tmp_path: Path) ->
     assert "1 got no label" in found["audit-1-order"].note
     assert found["audit-1-order"].rows[1][2] == 2
     assert found["audit-1-economy"].rows == (("1", 80, 10, 0, 1, 1, 0.445),)
-    assert "30 calls instead of 120 (× 4.0 fewer)" in found["audit-1-economy"].note
+    assert "30 calls instead of 120 (4.0 times fewer)" in found["audit-1-economy"].note
     assert "Consistent → Divergent 1" in found["audit-1-economy"].note
     assert "agreement with the same judge, not with people" in found["audit-1-economy"].note
     value, detail = cards(report)["How pairs were judged"]
@@ -285,7 +288,7 @@ def test_checks_and_probes_have_their_tables(audit: Artefact, tmp_path: Path) ->
     assert "80 labels carried from other pairs, at most 44.5% of them on the wrong side" in detail
     cited = {str(row[0]): row[1] for row in found["audit-1-citations"].rows}
     answered = sum(not item.absent for item in teaching.patient_gold())
-    assert cited["answers that cite a section that was shown"] == answered
+    assert cited["answers that cite a section that the model saw"] == answered
     assert cited["quotes found under the section cited"] == answered
 
 
@@ -304,24 +307,28 @@ def test_labels_read_by_scanning_are_said(audit: Artefact, tmp_path: Path) -> No
     scanned = changed(audit, tmp_path / "a", metrics={**audit.manifest.metrics, "label_only": 4})
     report = assemble([scanned], title="t")
     told = [block.text for block in report.blocks if isinstance(block, Notice)]
-    assert [text for text in told if text.startswith("4 judgments broke the form") and "only the label" in text]
+    assert [
+        text for text in told if text.startswith("4 judgments did not follow the form") and "only the label" in text
+    ]
     failed = tables(report)["audit-1-failed"]
-    assert [row[:2] for row in failed.rows] == [("label only: the rest of the reply could not be read", 4)]
+    assert [row[:2] for row in failed.rows] == [("only the label could be read", 4)]
     assert "has labels" in failed.note
     plain = assemble([audit], title="t")
     assert "audit-1-failed" not in tables(plain)
-    assert not [block for block in plain.blocks if isinstance(block, Notice) and "broke the form" in block.text]
+    assert not [
+        block for block in plain.blocks if isinstance(block, Notice) and "did not follow the form" in block.text
+    ]
 
 
 def test_a_judge_that_was_not_tried_is_said_unless_labels_are_planted(audit: Artefact, tmp_path: Path) -> None:
-    untried = "The judge was not tried on pairs whose relation is known"
+    untried = "The judge was not tested on pairs with a known relation"
     assert any(untried in block.text for block in assemble([audit], title="t").blocks if isinstance(block, Notice))
     comparisons = Audit(audit).comparisons
     known = {(pair.question, pair.a, pair.b): pair.label for pair in comparisons if pair.label}
     beside = assemble([audit], title="t", planted=known)
     assert not any(untried in block.text for block in beside.blocks if isinstance(block, Notice))
     broken = changed(audit, tmp_path / "a", metrics={"trial": {"right": "many"}})
-    with pytest.raises(InputError, match="judge's trial can't be read"):
+    with pytest.raises(InputError, match="judge's trial in the audit can't be read"):
         assemble([broken], title="t")
 
 

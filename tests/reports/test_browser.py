@@ -363,6 +363,21 @@ def test_it_prints(browser: Browser, report: Artefact, tmp_path: Path) -> None:
     opened.context.close()
 
 
+def test_tables_are_folded_on_screen_and_on_paper_unless_they_are_open(browser: Browser, report: Artefact) -> None:
+    opened = Opened(browser, report.path.resolve() / "report.html")
+    page = opened.page
+    folded, shown = page.locator("main > details.more > .inside > .table"), page.locator("main > .table")
+    assert folded.count() > 20
+    assert not any(folded.nth(place).is_visible() for place in range(folded.count()))
+    assert [shown.nth(place).is_visible() for place in range(shown.count())] == [True] * shown.count() != []
+    assert page.locator("#origin ~ details.more").count() == 1
+    page.emulate_media(media="print")
+    assert not page.locator("main > details.more").first.is_visible()
+    page.locator("main > details.more").first.evaluate("details => { details.open = true }")
+    assert folded.first.is_visible(), "what a reader opened is printed"
+    opened.context.close()
+
+
 def test_ten_questions_and_eight_institutions_fit_one_printed_page(browser: Browser, tmp_path: Path) -> None:
     made = build_report([wide_audit(tmp_path / "audit").path], tmp_path / "report", title="Pressure")
     page = browser.new_page()

@@ -201,10 +201,10 @@ def test_nothing_at_all_still_makes_a_report(tmp_path: Path) -> None:
     ]
     text, _ = build(tmp_path / "report", *empty, planted=examples.planted())
     for told in (
-        "This corpus holds no documents",
-        "This benchmark holds no questions",
-        "This run holds no answers",
-        "there is nothing to score",
+        "This corpus has no documents",
+        "This benchmark has no questions",
+        "This run has no answers",
+        "There are no answers to score",
         "there is nothing to compare",
     ):
         assert told in text
@@ -271,16 +271,16 @@ def test_wrong_inputs_are_refused_readably(tmp_path: Path) -> None:
         build_report([tmp_path / "nowhere"], tmp_path / "report", title="t")
     run = examples.run(tmp_path / "run", [], [])
     _, made = build(tmp_path / "report", run)
-    with pytest.raises(ArtefactError, match="of the kind report"):
+    with pytest.raises(ArtefactError, match="kind of this folder is report"):
         build_report([made.path], tmp_path / "second", title="t")
-    with pytest.raises(OutputError, match="is there already"):
+    with pytest.raises(OutputError, match="already holds other results"):
         build_report([run.path], run.path, title="t")
 
 
 def test_markdown_of_a_report(report: Artefact) -> None:
     text = report.file("report.md").read_text("utf-8")
     assert text.startswith("# An invented study\n")
-    assert "## Source audit: audit" in text
+    assert "## Source audit: " in text
     for line in text.splitlines():
         if line.startswith("!["):
             assert (report.path / line.rpartition("(")[2].removesuffix(")")).is_file()

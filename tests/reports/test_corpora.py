@@ -66,7 +66,7 @@ def test_the_funnel_is_the_corpus_own(tmp_path: Path) -> None:
     assert f"4 filters rejected {25 - kept} of 25 documents" in text
     assert "Corpus: teaching cases (invented), filtered" in text
     assert f"{kept}of 25 before filtering" in text
-    assert "not taken" not in text
+    assert "not imported" not in text
 
 
 def test_every_rejected_document_has_step_and_reason(tmp_path: Path) -> None:
@@ -120,13 +120,13 @@ def test_many_pairs_are_cut_and_most_alike_come_first(tmp_path: Path) -> None:
         draft.finish(replace(origin.manifest, files={}))
     table = table_of(open_artefact(tmp_path / "many"), "duplicates")
     assert (table.n, len(table.rows)) == (300, 200)
-    assert table.rows[0] == ("a299", "b299", 0.299, "neither: a third is kept")
+    assert table.rows[0] == ("a299", "b299", 0.299, "neither: a third one is kept")
     assert table.note.startswith("The 200 most alike of 300")
 
 
 def test_an_imported_corpus_is_shown_as_before(tmp_path: Path) -> None:
     text, made = build(tmp_path / "report", examples.corpus(tmp_path / "cases"))
-    assert "2 were not taken" in text
+    assert "2 were not imported" in text
     assert rows_of(made, "corpus-1-rejected-list")[0]["file"] == "scans/letter-12.pdf"
     assert not made.has("tables/corpus-1-funnel.csv")
 

@@ -66,7 +66,7 @@ def test_people_among_themselves(report: Artefact) -> None:
     assert (row["one"], row["other"], row["both labelled"]) == ("Ana", "Ben", "30")
     assert float(row["agreement, 95% Wilson"]) == pytest.approx(27 / 30)
     alpha = rows_of(report, "judgments-1-people-equivalence-alpha")[0]
-    assert alpha["items of two labels or more"] == "30"
+    assert alpha["items with at least two labels"] == "30"
     assert -1 <= float(alpha["α, 95% bootstrap"]) <= 1
 
 
@@ -79,7 +79,7 @@ def test_the_corrected_score_stands_beside_the_judges(report: Artefact) -> None:
     more = [row[f"more labels for ± {points} points"] for points in (5, 3)]
     assert more == ["not even all", "not even all"]  # 60 answers are too few for so narrow an interval
     why = [row["why"] for row in rows_of(report, "judgments-1-corrected-care")]
-    assert any("3 labelled items are contested" in each for each in why)
+    assert any("3 labelled items are left out" in each for each in why)
     assert not any("got no label" in each for each in why)
     assert (row["contested"], row["planned"], row["unanswered"]) == ("3", "60", "0")
 
@@ -103,7 +103,9 @@ def test_votes_of_several_judges(tmp_path: Path) -> None:
     rows = {(row["one"], row["other"]): row for row in rows_of(report, "judgments-1-votes-equivalence")}
     assert float(rows["judge-0", "judge-2"]["agreement, 95% Wilson"]) == pytest.approx(53 / 59)
     assert float(rows["judge-0", "judge-1"]["agreement, 95% Wilson"]) == pytest.approx(59 / 60)
-    assert "1 answer of 60 got no label" in words(parsed(report.file("report.html").read_text("utf-8")))
+    assert "no majority among the judges on 1 answer of 60" in words(
+        parsed(report.file("report.html").read_text("utf-8"))
+    )
     assert rows_of(report, "judgments-1-leaderboard")[0]["unscored"] == "1"
 
 

@@ -65,7 +65,7 @@ def test_every_caveat_and_every_part_is_there(artefact: Artefact) -> None:
     assert {chart.name for chart in charts} >= {
         "leakage-1-rouge", "leakage-1-ratio", "leakage-1-dates", "leakage-1-gap",
     }  # fmt: skip
-    assert "given back word for word by knowing" in report.cards[0].label
+    assert "reproduced word for word by knowing" in report.cards[0].label
 
 
 def test_a_near_duplicate_is_listed_with_its_words(artefact: Artefact) -> None:

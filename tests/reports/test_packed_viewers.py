@@ -114,7 +114,7 @@ def test_a_long_page_is_written_in_pieces_with_the_same_bytes(tmp_path: Path) ->
 
 
 def test_markdown_says_where_the_rest_is() -> None:
-    assert "475 more questions stand in `report.html`" in to_markdown(page(viewer(500)))
+    assert "475 more questions are in `report.html`" in to_markdown(page(viewer(500)))
 
 
 def answers(count: int) -> tuple[list[Question], list[Answer]]:

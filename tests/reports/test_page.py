@@ -158,7 +158,7 @@ def test_headings_are_in_order() -> None:
 
 def test_tables_state_n_and_align_numbers() -> None:
     tree = parsed(to_html(page_of("plain")))
-    assert "n = 2" in tree.xpath("string(//p[@class='caption'])").replace("\xa0", " ")
+    assert "n = 2" in tree.xpath("string(//main/details/summary)").replace("\xa0", " ")
     assert tree.xpath("//td[@class='num']")[0].text.strip() == "50.0%"
     assert tree.xpath("//td/small")[0].text == "0.500–1.500"
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hoofbeat.records import Answer, Failure, Judgment, Question, TraceStep
 from hoofbeat.reports.report_build import build_report
-from hoofbeat.reports.report_writer import FORMATS
+from hoofbeat.reports.report_writer import ALL_FORMATS
 from hoofbeat.reports.section import ReportOptions
 from hoofbeat.reports.sections.published_section import papers
 from hoofbeat.store import Artefact
@@ -27,7 +27,7 @@ SECTIONS = (
     "Models against each other",
     "By specialty",
     "Rare diseases",
-    "How much of the case is needed",
+    "How much of the case does a model need?",
     "Right every time: worst@k",
     "Runs and bootstrap samples",
     "Sensitivity and specificity",
@@ -35,7 +35,7 @@ SECTIONS = (
     "Measured scores",
     "Failure modes",
     "Error types",
-    "Relevance of what was shown",
+    "Relevance of the passages",
     "The judge",
     "Answers to doubt",
     "Cost",
@@ -161,7 +161,7 @@ def test_the_curve_ends_at_the_whole_case(grid: Artefact) -> None:
     assert [row["part shown"] for row in rows] == ["20% of tokens", "60% of tokens", "all (closed, letter)"]
     assert [float(row["accuracy"]) for row in rows] == [0.2, 0.4, 0.5]
     assert [row["unscored"] for row in rows] == ["1", "0", "2"]
-    assert float(rows[0]["kept of the whole"]) == pytest.approx(0.4)
+    assert float(rows[0]["share of the whole case's score"]) == pytest.approx(0.4)
     leaders = {row["condition"] for row in rows_of(grid, "run-1-leaderboard")}
     assert not any(condition.startswith("first") for condition in leaders)
 
@@ -175,10 +175,10 @@ def test_option_decisions(grid: Artefact) -> None:
 
 def test_costs(grid: Artefact) -> None:
     rows = {row["model"]: row for row in rows_of(grid, "run-1-cost")}
-    assert (rows["two"]["calls"], rows["two"]["tokens in"], rows["two"]["money"]) == ("20", "2000", "1.0")
-    assert float(rows["two"]["money for 1,000 answers"]) == pytest.approx(1000 / 160)
+    assert (rows["two"]["calls"], rows["two"]["tokens in"], rows["two"]["cost in $"]) == ("20", "2000", "1.0")
+    assert float(rows["two"]["$ per 1,000 answers"]) == pytest.approx(1000 / 160)
     tokens = rows_of(grid, "run-1-tokens")
-    assert {(row["tokens in, an answer"], row["tokens out, an answer"]) for row in tokens} == {("100.0", "10.0")}
+    assert {(row["tokens in per answer"], row["tokens out per answer"]) for row in tokens} == {("100.0", "10.0")}
 
 
 def test_sections_stand_only_where_their_data_are(grid: Artefact, asked: list[Question], tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_wilson_in_place_of_no_spread_is_named_wherever_it_stands(asked: list[Qu
     cards = [words(node) for node in tree.xpath("//*[contains(@class, 'card')]")]
     assert any("closed, letter" in card and "95% Wilson interval" in card for card in cards)
     assert any("oracle, letter" in card and "95% bootstrap interval" in card for card in cards)
-    named = "hardly any spread, so Wilson's interval: one · closed, letter, two · closed, letter."
+    named = "because of few questions or little spread: one · closed, letter, two · closed, letter."
     assert report.file("report.md").read_text("utf-8").count(named) >= 4  # leaderboard, grid, cost and tokens
     assert "(95% Wilson)" in report.file("charts/run-1-grid.svg").read_text("utf-8")
 
@@ -358,7 +358,7 @@ def test_tied_systems_and_few_differing_questions(asked: list[Question], tmp_pat
     places = {row["model"]: row for row in rows_of(report, "run-1-leaderboard")}
     assert [(row["place, 95%"], row["tied with"]) for row in places.values()] == [("1", "1"), ("1", "1"), ("3", "0")]
     assert (places["one"]["place, 95% low"], places["one"]["place, 95% high"]) == ("1", "3")
-    assert "Tied systems share a place" in report.file("report.md").read_text("utf-8")
+    assert "Tied systems share a rank" in report.file("report.md").read_text("utf-8")
     (same,) = [row for row in rows_of(report, "run-1-models") if {row["model"], row["against"]} == {"one", "two"}]
     assert same["interval by"] == "Tango's score"
     assert float(same["difference, points low"]) < 0 < float(same["difference, points high"])
@@ -385,7 +385,7 @@ def test_a_run_is_not_scored_twice_with_its_judgments(asked: list[Question], tmp
     assert [name for name in report.manifest.files if "leaderboard" in name and name.endswith("csv")] == [
         "tables/judgments-1-leaderboard.csv"
     ]
-    assert rows_of(report, "judgments-1-cost")[0]["money"] == "0.5"
+    assert rows_of(report, "judgments-1-cost")[0]["cost in $"] == "0.5"
 
 
 def test_systems_that_share_no_question_have_no_place(asked: list[Question], tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_systems_that_share_no_question_have_no_place(asked: list[Question], tmp
     report = build(tmp_path / "report", scored.run(tmp_path / "run", asked, answers))
     rows = rows_of(report, "run-1-leaderboard")
     assert [(row["model"], row["place, 95%"]) for row in rows] == [("two", ""), ("one", "")]
-    assert "no two of these systems were asked the same questions" in report.file("report.md").read_text("utf-8")
+    assert "no two of them were asked the same questions" in report.file("report.md").read_text("utf-8")
 
 
 def test_hostile_names_in_scores(asked: list[Question], tmp_path: Path) -> None:
@@ -419,7 +419,7 @@ def test_the_docs_name_every_section_paper_and_format() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
     for name in SECTIONS:
         assert name.partition(":")[0] in text, name
-    for name in (*papers(), *(word for word in FORMATS if word not in {"html", "markdown"})):
+    for name in (*papers(), *(word for word in ALL_FORMATS if word not in {"html", "markdown"})):
         assert f"`{name}`" in text or f"--format {name}" in text, name
 
 
@@ -465,7 +465,7 @@ def test_people_beside_models_are_pooled_and_change_no_place(asked: list[Questio
     experts = pooled["human experts"]
     assert (experts["people"], experts["questions"], experts["answers"]) == ("2", "15", "20")
     assert float(experts["accuracy, 95%"]) == pytest.approx(0.6)
-    assert experts["models asked the same"] == "2"
+    assert experts["models asked the same questions"] == "2"
     beside = {(row["who"], row["model"]): row for row in rows_of(both, "run-1-experts-models")}
     assert beside["human experts", "good"]["shared questions"] == "15"
     assert float(beside["human experts", "good"]["model's accuracy, 95%"]) == 1.0
@@ -487,7 +487,7 @@ def test_the_curve_of_a_score_needs_no_judge(asked: list[Question], tmp_path: Pa
     (first, last) = rows_of(report, "judgments-1-cumulative-bertscore")
     assert float(first["bertscore"]) == pytest.approx(0.6195)
     assert float(last["bertscore"]) == pytest.approx(0.8195)
-    assert float(first["kept of the whole"]) == pytest.approx(0.6195 / 0.8195)
+    assert float(first["share of the whole case's score"]) == pytest.approx(0.6195 / 0.8195)
 
 
 def test_failure_modes_count_first_or_second(asked: list[Question], tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_differing_settings_are_named_and_mark_the_differences(tmp_path: Path) -
     oracle = run(tmp_path / "oracle", "oracle", 30, temperature=1.0, instruction="brief", samples=1)
     report = build(tmp_path / "report", closed, oracle)
     text = page(report)
-    assert "The folders differ in instruction, temperature, so that a difference may not be the condition's" in text
+    assert "The folders differ in instruction, temperature, so a difference may not be due to the condition" in text
     assert "temperature: 0 in closed; 1 in oracle" in text
     assert "instruction: best in closed; brief in oracle" in text
     note = report.file("tables/run-1-differences.tex").read_text("utf-8")
@@ -115,8 +115,8 @@ def test_labels_by_people_alone_score(tmp_path: Path) -> None:
     text = page(report)
     assert "free text judged by labels by ada, bo" in text
     assert "an unnamed judge" not in text
-    assert "Labelled by people alone: 19 of 40 planned answers, and 1 on which they contradict each other" in text
-    assert "judged this free text for equivalence, so it has no accuracy: n · oracle" in text
+    assert "Labelled by people alone: 19 of 40 planned answers, and 1 on which they disagree" in text
+    assert "This free text was not judged for equivalence, so it has no accuracy: n · oracle" in text
     (row,) = rows_of(report, "judgments-1-leaderboard")
     assert (row["model"], row["right"], row["unscored"], row["planned"]) == ("m", "19", "21", "40")
     (alone,) = rows_of(report, "judgments-1-people-alone")

@@ -70,7 +70,7 @@ def test_what_else_differs_is_said_before_the_figures(tmp_path: Path) -> None:
     second = changed(before, tmp_path / "second", inputs=inputs[1:], models=models)
     told = notices(first, second)
     assert len(told) == 2
-    assert "then another-judge): labels may have changed because of it." in told[0]
+    assert "then another-judge): this may have changed labels." in told[0]
     assert told[1].startswith("The texts of the sources are not the same in both")
     assert notices(before, changed(before, tmp_path / "same")) == []
 
@@ -82,7 +82,7 @@ def test_other_questions_under_the_same_names_are_not_set_against_each_other(tmp
     reworded = [msgspec.structs.replace(first, text="Something else?"), *rest]
     after = changed(before, tmp_path / "after", reworded)
     (told,) = notices(before, after)
-    assert f"under the same name ({first.id})" in told
+    assert f"the same id for different questions ({first.id})" in told
     assert not [name for name in tables(before, after) if "shift" in name]
 
 
@@ -104,7 +104,7 @@ def test_the_first_screen_of_two_audits_says_what_changed_and_names_each(tmp_pat
     assert intensity.value == f"{split.intensity.before:.1%} → {split.intensity.after:.1%}"
     points = f"{100 * (split.intensity.change or 0):+.1f} points (95% interval ".replace("-", "\N{MINUS SIGN}")
     assert intensity.detail.startswith(f"From old to new: {points}")
-    assert [lead.text.partition(":")[0] for lead in report.leads] == ["old", "new"]
+    assert [lead.text.partition(":")[0] for lead in report.leads] == ["old", "old", "new", "new", "From old to new"]
     questions = [msgspec.structs.replace(each, text=f"{each.text} Really?") for each in Audit.open(before).questions]
     changed(before, other, questions)
     apart = assemble([open_artefact(before), open_artefact(other)], title="x").cards

@@ -33,8 +33,8 @@ def _answer(*steps: TraceStep, absent: bool = False) -> Answer:
 
 def test_a_silent_side_shows_its_proof() -> None:
     view = side_view(_answer(*silence_steps("May I bath?", SHOWN, ROUTE, "Keep dry."), absent=True), NAME)
-    assert "What was searched: the source was searched by hero; shown were 1 passage" in view.text
-    assert "turned down: Keep dry." in view.text
+    assert "What was searched: the source was searched by hero; the model saw 1 passage" in view.text
+    assert "rejected: Keep dry." in view.text
     (near,) = view.others
     assert near.source.startswith("nearest, score 1.00 of 1 · Bathing")
     assert "No bath for four weeks." in near.text
@@ -58,7 +58,7 @@ def test_a_side_that_was_searched_shows_every_layer_and_which_is_off() -> None:
 def test_a_difference_may_be_a_miss_where_only_parts_were_read() -> None:
     parts, whole = side_view(_answer(), NAME), SideView(name="Brook", text="A bath is fine.")
     (told,) = miss_notes("Divergent", FIVE_RELATIONS, (parts, whole))
-    assert told == f"may be a miss: only parts of {NAME.full} were read, found by a search"
+    assert told == f"this may be a miss: only parts of {NAME.full} were searched and read"
     assert miss_notes("Consistent", FIVE_RELATIONS, (parts, whole)) == []
     assert miss_notes("Divergent", FIVE_RELATIONS, (whole, whole)) == []
 

@@ -17,6 +17,7 @@ from hoofbeat.audit.sample_records import PairJudgedTwice, PairLabel, SampledPai
 from hoofbeat.errors import ArtefactError
 from hoofbeat.reports.report_build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
+from hoofbeat.store.artefact import TRUST_CHANGED
 
 LEVELS = ("low", "medium", "high")
 TRICK = "<script>alert(1)</script> =1+1 [x](javascript:y)"
@@ -100,7 +101,7 @@ def test_a_validation_is_told(tmp_path: Path) -> None:
     assert float(labels["Divergent"]["precision"]) == pytest.approx(6 / 9, abs=1e-3)
     (border,) = rows_of(tables, "validation-1-borders")
     assert (border["between"], border["errors"]) == ("Complementary / Divergent", "3")
-    assert "3 of 3 errors are between neighbours" in text
+    assert "3 of 3 errors confuse neighbouring labels" in text
     rates = {(row["rate"], row["absence"]): row for row in rows_of(tables, "validation-1-rates")}
     assert len(rates) == 5
     split = rates["R_div", "absent is what the audit found absent"]
@@ -121,7 +122,7 @@ def test_no_corrected_rate_stands_without_its_interval(tmp_path: Path) -> None:
     _, text, tables = report(tmp_path / "report", a_validation(tmp_path / "validation", verdicts))
     rows = rows_of(tables, "validation-1-rates")
     assert {value for row in rows for name, value in row.items() if name.startswith("corrected")} == {""}
-    assert "only one of the pairs that the judge calls Contradictory is labelled" in text
+    assert "annotators labelled only one of the pairs that the judge calls Contradictory" in text
 
 
 def test_an_ablation_is_told(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_an_ablation_is_told(tmp_path: Path) -> None:
     levels = {row["way"]: row for row in rows_of(tables, "ablation-1-levels")}
     assert (levels["label-only"]["high"], levels["structured"]["low"]) == ("10", "4")
     costs = {row["way"]: row for row in rows_of(tables, "ablation-1-costs")}
-    assert costs["structured"]["tokens out a pair"] == "80.0"
+    assert costs["structured"]["tokens out per pair"] == "80.0"
     _, plain, _ = report(tmp_path / "plain", an_ablation(tmp_path / "less", exchanged=False))
     assert "Against people" not in plain
     assert "exchanged" not in plain
@@ -149,7 +150,8 @@ def test_nothing_labelled_is_said(tmp_path: Path) -> None:
     assert "No pair has a reference" in text
 
 
-def test_figures_that_can_not_be_read(tmp_path: Path) -> None:
+def test_figures_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TRUST_CHANGED, "1")
     made = a_validation(tmp_path / "validation", VERDICTS)
     made.file("figures.json").write_bytes(msgspec.json.encode({"pairs": "many"}))
     with pytest.raises(Exception, match="the figures can't be read") as caught:

@@ -72,7 +72,7 @@ def test_document_without_words_is_still_one_passage(text: str) -> None:
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (10, 10), (10, -1)])
 def test_impossible_sizes_are_refused(size: int, overlap: int) -> None:
-    with pytest.raises(UsageError, match="chunk"):
+    with pytest.raises(UsageError, match="can't cut into"):
         chunk(sectioned(), size, overlap)
 
 

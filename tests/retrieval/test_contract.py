@@ -249,7 +249,7 @@ def test_a_corpus_that_has_changed_since_it_was_indexed(
 def test_a_model_is_asked_for_only_where_one_is_needed(line: str) -> None:
     retriever = Retriever(IndexSet(documents_of(*TEXTS), encoder=lambda _: HashedWords()), line)
     if cost_bound(retriever.tree).calls:
-        with pytest.raises(UsageError, match="asks a language model"):
+        with pytest.raises(UsageError, match="needs a language model"):
             retriever.search([("q", "zebra")], 1)
     else:
         assert retriever.search([("q", "zebra stripes")], 1)[0]

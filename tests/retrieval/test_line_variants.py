@@ -34,5 +34,5 @@ def test_braces_that_say_nothing(text: str) -> None:
 
 
 def test_too_many_lines_are_refused() -> None:
-    with pytest.raises(UsageError, match="stand for 1024 lines"):
+    with pytest.raises(UsageError, match="the braces give 1024 lines"):
         variants("{a|b}" * 10)

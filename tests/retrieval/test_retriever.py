@@ -180,15 +180,13 @@ def test_what_hero_uses_is_recorded() -> None:
     assert "rerank-yesno" in retriever.prompts
     assert "notes" not in described
     retriever.search([("q", "zebra")], 1)
-    assert retriever.describe()["notes"] == [
-        "hero[rerank=yesno]: its reranking is for evidence source by source, not used here"
-    ]
+    assert retriever.describe()["notes"] == ["hero[rerank=yesno]: it reranks only evidence per source, so not here"]
     plain = Retriever(indexes, "hero[expand=none]").describe()
     assert not {"expansions", "rerankers"} & set(plain)
 
 
 def test_hero_s_settings_are_checked_before_any_work() -> None:
-    with pytest.raises(UsageError, match="needs a signal"):
+    with pytest.raises(UsageError, match="at least one must be above 0"):
         over("hero[dense=0,bm25=0,sections=0,titles=0]", *TEXTS)
 
 

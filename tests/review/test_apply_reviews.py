@@ -217,16 +217,16 @@ def test_too_few_options_take_the_question_out(bench: Artefact) -> None:
 
 
 def test_words_are_added_only_with_the_source_at_hand(bench: Artefact, sentence: str) -> None:
-    with pytest.raises(InputError, match="the source is not at hand"):
+    with pytest.raises(InputError, match="the source is missing"):
         apply_labels(bench, [said(CASE, "add to stem", sentence)], source=lambda _: None)
 
 
 def test_labels_about_something_else_are_refused(bench: Artefact) -> None:
-    with pytest.raises(InputError, match="says nothing about a benchmark"):
+    with pytest.raises(InputError, match="is not a criterion for benchmarks"):
         apply_labels(bench, [said(CASE, "label", "Divergent")])
-    with pytest.raises(InputError, match="means nothing here"):
+    with pytest.raises(InputError, match="is not known"):
         apply_labels(bench, [said("q-hbt-case-07", "query", "maybe")])
-    with pytest.raises(InputError, match="no rating"):
+    with pytest.raises(InputError, match="not a rating"):
         apply_labels(bench, [said("q-hbt-case-01", "medical alignment", "good")])
 
 

@@ -49,7 +49,7 @@ def test_a_save_that_is_sent_again_counts_once_and_a_stale_one_is_refused(store:
     ada, _ = store.invite("Dr. Ada", "adjudicator", by="test")
     first = decide(store, ada.id, 0, "r1")
     assert decide(store, ada.id, 0, "r1") == first
-    with pytest.raises(ReviewRefusalError, match="meanwhile") as caught:
+    with pytest.raises(ReviewRefusalError, match="someone else has decided") as caught:
         decide(store, ada.id, 0, "r2")
     assert caught.value.status == 409
     with pytest.raises(ReviewRefusalError, match="another save"):
@@ -62,9 +62,9 @@ def test_who_may_not_decide_and_what_is_not_taken(store: ReviewStore) -> None:
     rev, _ = store.invite("Dr. Rev", "reviewer", by="test")
     for person, given, words in (
         (rev.id, {}, "only adjudicators"),
-        ("nobody", {}, "not valid any more"),
+        ("nobody", {}, "no longer valid"),
         (ada.id, {"status": "done"}, "no status 'done'"),
-        (ada.id, {"status": "follow"}, "whom do you follow"),
+        (ada.id, {"status": "follow"}, "no source to follow"),
         (ada.id, {"note": "x" * 4001}, "the note is too long"),
         (ada.id, {"owner": "x" * 201}, "the owner is too long"),
     ):

@@ -261,5 +261,5 @@ def test_studies_of_one_benchmark_go_into_one_file(store: ReviewStore, folders: 
     assert beside["people"] == 2
     assert beside["form"] == "two-level-1 + two-level-2"
     other = team_of(store, folders, "pair", roles=("reviewer",), sample=5)
-    with pytest.raises(UsageError, match="not about the same artefact"):
+    with pytest.raises(UsageError, match="not about the same folder"):
         join_exports([export_labels(store, first.study), export_labels(store, other.study)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -21,6 +23,8 @@ from hoofbeat.review.review_records import (
 )
 from hoofbeat.review.review_store import ReviewStore
 from tests.review.stores import make_study
+
+DAY = 24 * 3600.0
 
 
 @pytest.fixture
@@ -93,7 +97,7 @@ def test_items_are_added_once(store: ReviewStore) -> None:
     store.add_items("study", more, by="admin")
     assert [item.stage for item in store.items("study")] == ["", "", "revision"]
     assert [event.after for event in store.trail(what="items added")] == [{"items": ["item-2"]}]
-    with pytest.raises(ReviewRefusalError, match="no such study"):
+    with pytest.raises(ReviewRefusalError, match="this study does not exist"):
         store.add_items("other", [], by="admin")
 
 
@@ -104,7 +108,7 @@ def test_an_invitation_lets_its_person_in_until_it_is_renewed_or_revoked(store: 
     assert store.person(person.id) == person
     signed = store.sign_in(token)
     assert signed is not None
-    assert store.session(signed[1]) == person
+    assert store.session(signed[1]) == replace(person, link_used=signed[0].link_used)
     again = store.renew(person.id, "x")
     assert store.sign_in(token) is None
     assert store.session(signed[1]) is None
@@ -120,9 +124,58 @@ def test_an_invitation_lets_its_person_in_until_it_is_renewed_or_revoked(store: 
     ]  # fmt: skip
 
 
-def test_a_session_ends_by_leaving_and_by_time(store: ReviewStore) -> None:
+def test_a_link_works_once_and_until_it_ends(store: ReviewStore) -> None:
+    person, token = store.invite("Ada Example", "reviewer", by="x", days=2)
+    assert person.link_until == pytest.approx(time.time() + 2 * DAY, abs=60)
+    assert (store.person(person.id), person.link_trouble(time.time())) == (person, "")
+    signed = store.sign_in(token)
+    assert signed is not None
+    assert store.sign_in(token) is None
+    known = store.invited(token)
+    assert known is not None
+    assert "works once" in known.link_trouble(time.time())
+    assert store.session(signed[1]) is not None, "the session goes on"
+    late = store.renew(person.id, "x", days=-1)
+    assert store.sign_in(late) is None
+    known = store.invited(late)
+    assert known is not None
+    assert "this link ended on" in known.link_trouble(time.time())
+    assert store.sign_in(store.renew(person.id, "x")) is not None
+
+
+def test_of_many_who_use_a_link_at_once_one_comes_in(store: ReviewStore) -> None:
     _, token = store.invite("Ada Example", "reviewer", by="x")
-    first, second = store.sign_in(token), store.sign_in(token, hours=-1)
+    with ThreadPoolExecutor(8) as threads:
+        signed = list(threads.map(lambda _: store.sign_in(token), range(8)))
+    assert sum(each is not None for each in signed) == 1
+
+
+def test_links_of_an_older_store_have_a_week(store_urls: str) -> None:
+    with ReviewStore.open(store_urls) as store:
+        _, token = store.invite("Ada Example", "reviewer", by="x")
+        with store._database.write() as connection:
+            for table, name in (("studies", "made_from"), ("people", "token_until"), ("people", "token_used")):
+                connection.execute(text(f"ALTER TABLE review_{table} DROP COLUMN {name}"))
+            connection.execute(text("UPDATE review_schema SET version=3"))
+    with ReviewStore.open(store_urls) as store:
+        (person,) = store.people()
+        assert person.link_until == pytest.approx(time.time() + 7 * DAY, abs=60)
+        assert store.sign_in(token) is not None
+
+
+def test_a_session_is_prolonged(store: ReviewStore) -> None:
+    signed = store.sign_in(store.invite("Ada Example", "reviewer", by="x")[1], hours=1)
+    assert signed is not None
+    store.prolong(signed[1], hours=48)
+    found = store.session_until(signed[1])
+    assert found is not None
+    assert found[1] == pytest.approx(time.time() + 2 * DAY, abs=60)
+
+
+def test_a_session_ends_by_leaving_and_by_time(store: ReviewStore) -> None:
+    first, second = (
+        store.sign_in(store.invite("Ada Example", "reviewer", by="x")[1], hours=hours) for hours in (1, -1)
+    )
     assert first is not None
     assert second is not None
     assert store.session(second[1]) is None
@@ -230,16 +283,16 @@ def test_who_may_not_label_is_refused_and_nothing_is_kept(store: ReviewStore) ->
     outsider, _ = store.invite("Cleo", "admin", by="x")
     before = store.trail_size()
     for study, item, person, words, status in (
-        ("none", "item-0", ada.id, "no such study", 404),
+        ("none", "item-0", ada.id, "this study does not exist", 404),
         ("study", "none", ada.id, "no such item", 404),
         ("study", "item-0", outsider.id, "not assigned", 403),
-        ("study", "item-0", "p-none", "not valid", 403),
+        ("study", "item-0", "p-none", "no longer valid", 403),
     ):
         with pytest.raises(ReviewRefusalError, match=words) as caught:
             store.save(study, item, person, values={}, state="done", seconds=0, base=0, request="r")
         assert caught.value.status == status
     store.revoke(ada.id, "x")
-    with pytest.raises(ReviewRefusalError, match="not valid any more"):
+    with pytest.raises(ReviewRefusalError, match="no longer valid"):
         save(store, ada.id, 0, "r")
     assert store.labels("study") == []
     assert store.trail_size() == before + 1

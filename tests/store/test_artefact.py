@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import polars
@@ -15,7 +16,7 @@ import pytest
 
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
 from hoofbeat.store import Counts, Manifest, create, open_artefact
-from hoofbeat.store.artefact import ArtefactFolder
+from hoofbeat.store.artefact import TRUST_CHANGED, ArtefactFolder, clear_abandoned, folder_entries
 from hoofbeat.store.tables import write_csv, write_jsonl, write_parquet, write_tsv
 
 
@@ -96,8 +97,8 @@ def test_a_foreign_folder_and_a_file(tmp_path: Path) -> None:
         (b"{", "can't be read"),
         (b"\xff\xfe", "can't be read"),
         (b"[" * 100_000, "can't be read"),
-        (b"[]", "not one of Hoofbeat's"),
-        (b'{"name": "chrome-extension"}', "not one of Hoofbeat's"),
+        (b"[]", "not a Hoofbeat manifest"),
+        (b'{"name": "chrome-extension"}', "not a Hoofbeat manifest"),
         (b'{"kind": "run", "schema": 99}', "newer Hoofbeat"),
         (b'{"kind": "run", "schema": "one"}', "damaged"),
         (b'{"kind": "run", "schema": 1, "files": []}', "damaged"),
@@ -113,7 +114,7 @@ def test_manifests_that_are_not_ours(tmp_path: Path, content: bytes, words: str)
 
 def test_the_wrong_kind_is_said(tmp_path: Path) -> None:
     make(tmp_path / "run")
-    with pytest.raises(ArtefactError, match="of the kind run; one of the kind corpus or benchmark is needed"):
+    with pytest.raises(ArtefactError, match="the kind of this folder is run, but corpus or benchmark is needed"):
         open_artefact(tmp_path / "run", ("corpus", "benchmark"))
 
 
@@ -122,7 +123,7 @@ def test_only_the_same_kind_is_replaced(tmp_path: Path) -> None:
     make(tmp_path / "run", text="new")
     assert b"new" in (tmp_path / "run" / "answers.jsonl").read_bytes()
     for kind in ("corpus", None):
-        with pytest.raises(OutputError, match="a run is there already"):
+        with pytest.raises(OutputError, match=r"already holds other results \(run\)"):
             make(tmp_path / "run", replace_kind=kind)
     assert b"new" in (tmp_path / "run" / "answers.jsonl").read_bytes()
     assert names(tmp_path) == ["run"]
@@ -133,7 +134,7 @@ def test_what_hoofbeat_did_not_make_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis" / "chapter.tex").write_text("x")
     (tmp_path / "letter").write_text("x")
     for name in ("thesis", "letter"):
-        with pytest.raises(OutputError, match="left alone"):
+        with pytest.raises(OutputError, match="not a Hoofbeat folder"):
             make(tmp_path / name)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "x"
     assert names(tmp_path) == ["letter", "thesis"]
@@ -164,6 +165,7 @@ def test_a_rename_that_fails_leaves_the_earlier_artefact(tmp_path: Path, monkeyp
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", full)
+    monkeypatch.setattr("hoofbeat.store.artefact.exchange_folders", lambda one, other: False)
     with pytest.raises(OutputError, match="No space left") as caught:
         make(tmp_path / "run", text="new")
     assert "free some space" in str(caught.value)
@@ -337,3 +339,74 @@ def test_a_folder_whose_files_are_links_to_outside_is_refused(tmp_path: Path, li
     if linked == "sub":  # changed after it was opened, as under a server
         with pytest.raises(InputError, match="outside its folder"):
             artefact.file("sub/note.txt")
+
+
+def test_a_changed_file_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    artefact = open_artefact(tmp_path / "run")
+    assert artefact.file("answers.jsonl").is_file()
+    before = artefact.reference()
+    (tmp_path / "run" / "answers.jsonl").write_text('{"text":"HELLO"}\n')  # as long as before
+    with pytest.raises(ArtefactError, match="has changed since it was written") as caught:
+        artefact.file("answers.jsonl")
+    assert "--trust-changed" in (caught.value.fix or "")
+    assert artefact.file("sub/note.txt").read_text() == "note", "files that are as they were can be read"
+    assert artefact.reference() == before
+
+
+def test_a_trusted_change_is_read_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "run")
+    before = open_artefact(tmp_path / "run").reference()
+    (tmp_path / "run" / "answers.jsonl").write_text('{"text":"bye"}\n')
+    monkeypatch.setenv(TRUST_CHANGED, "1")
+    artefact = open_artefact(tmp_path / "run")
+    assert "bye" in artefact.file("answers.jsonl").read_text()
+    reference = artefact.reference()
+    assert reference.changed == ("answers.jsonl",)
+    assert reference.sha256 != before.sha256
+    make(tmp_path / "other", text="bye")
+    assert reference.sha256 == open_artefact(tmp_path / "other").reference().sha256, "the hash is of what was read"
+
+
+def test_readers_always_find_a_folder_while_it_is_replaced(tmp_path: Path) -> None:
+    make(tmp_path / "run", text="0")
+    missing: list[str] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            if not (tmp_path / "run" / "manifest.json").exists():
+                missing.append("no folder")
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for number in range(60):
+            make(tmp_path / "run", text=str(number))
+    finally:
+        done.set()
+        reader.join()
+    assert not missing
+    assert names(tmp_path) == ["run"]
+
+
+def test_without_exchange_the_old_folder_is_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "run", text="old")
+    monkeypatch.setattr("hoofbeat.store.artefact.exchange_folders", lambda one, other: False)
+    make(tmp_path / "run", text="new")
+    assert "new" in open_artefact(tmp_path / "run").file("answers.jsonl").read_text()
+    assert names(tmp_path) == ["run"]
+
+
+def test_what_killed_commands_left_is_no_entry(tmp_path: Path) -> None:
+    dead = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    )
+    pid = dead.stdout.strip()
+    make(tmp_path / "several" / "one")
+    (tmp_path / "several" / f".two.{pid}.draft").mkdir()
+    (tmp_path / "several" / f".lines.tsv.{pid}.part").write_text("half")
+    (tmp_path / "several" / f".mine.{os.getppid()}.draft").mkdir()
+    assert [path.name for path in folder_entries(tmp_path / "several")] == ["one"]
+    clear_abandoned(tmp_path / "several")
+    assert names(tmp_path / "several") == [f".mine.{os.getppid()}.draft", "one"], "a running command's draft stays"

@@ -132,7 +132,7 @@ def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(map(is_url, ["folder", "/folder", "C:\\folder", "~/x"]))
     assert check_url("file:///somewhere/") == "file:///somewhere"
     for secret in ("s3://key:hush@bucket/x", "s3://bucket/x?token=hush"):
-        with pytest.raises(UsageError, match="has a key or settings in it") as caught:
+        with pytest.raises(UsageError, match="contains a key or settings") as caught:
             check_url(secret)
         assert "hush" not in f"{caught.value} {caught.value.where}"
     with pytest.raises(UsageError, match="is not the address of a folder"):

@@ -183,7 +183,7 @@ def test_passwords_come_from_the_environment_or_the_password_file(
     with pytest.raises(HoofbeatError, match="refuses"):
         open_ledger(url)
     with_password = url.replace("careful@", "careful:open%3Asesame@")
-    with pytest.raises(UsageError, match="has a password in it") as caught_usage:
+    with pytest.raises(UsageError, match="contains a password") as caught_usage:
         open_ledger(with_password)
     assert "sesame" not in str(caught_usage.value)
     monkeypatch.setenv("HOOFBEAT_LEDGER", with_password)
@@ -204,10 +204,10 @@ def test_the_configuration_may_name_the_ledger(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("postgresql://u@127.0.0.1:1/none", "out of reach"),
-        ("postgresql://u@nowhere.invalid/none", "out of reach"),
+        ("postgresql://u@127.0.0.1:1/none", "can't be reached"),
+        ("postgresql://u@nowhere.invalid/none", "can't be reached"),
         ("postgresql://u@h/d?sslmode=maybe", "no sslmode 'maybe'"),
-        ("postgresql://u@h/d?colour=red", "not known: colour"),
+        ("postgresql://u@h/d?colour=red", "unknown settings: colour"),
         ("postgresql://u@h:port/d", "not the address"),
     ],
 )

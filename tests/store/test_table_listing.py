@@ -73,7 +73,7 @@ def test_counts_of_a_facet_are_those_that_the_other_choices_leave(tmp_path: Path
 def test_facets_that_tell_nothing_apart_are_left_out_with_why(tmp_path: Path) -> None:
     listing = a_listing(tmp_path)
     assert listing.facet_names == ["topics", "year"]
-    assert listing.left_out == {"doi": "another value for every row", "licence": "all have 'CC BY'"}
+    assert listing.left_out == {"doi": "a different value in every row", "licence": "all rows have 'CC BY'"}
 
 
 def test_a_facet_of_too_many_or_too_long_values_takes_no_memory(tmp_path: Path) -> None:

@@ -212,6 +212,12 @@ def test_an_indexed_table_is_a_sequence(tmp_path: Path) -> None:
     assert (table[-1], table[1:3], len(table)) == (MANY_HITS[-1], MANY_HITS[1:3], 5)
     with pytest.raises(IndexError):
         table[5]
+    longest = len(max(path.read_bytes().splitlines(keepends=True), key=len))
+    for records, size in ((2, 1 << 20), (9, 2 * longest), (9, 1)):
+        stretches = list(table.stretches(records, size))
+        assert [place for stretch in stretches for place in stretch] == [0, 1, 2, 3, 4]
+        assert all(len(stretch) <= records for stretch in stretches)
+    assert [list(stretch) for stretch in stretches] == [[0], [1], [2], [3], [4]], "a long record is alone"
     write_indexed(path, [])
     assert list(IndexedTable(path, Hit)) == []
 

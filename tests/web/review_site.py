@@ -22,11 +22,20 @@ def store_site(store: ReviewStore, folders: Sequence[Path] = (), **settings: Any
     return Site(library=FolderLibrary(folders), store=store, settings=SiteSettings(**settings))
 
 
+_CAME_IN: dict[tuple[str, str], Any] = {}
+"""The cookies of those who came in, by address and token: a link works once, and several tabs are one browser."""
+
+
 def join(page: Page, address: str, token: str) -> None:
-    """Come in through the invitation link, as a person does."""
+    """Come in through the invitation link, as a person does; the second time, with the session that it opened."""
+    if (address, token) in _CAME_IN:
+        page.context.add_cookies(_CAME_IN[address, token])
+        page.goto(f"{address}/join/{token}")  # leads a person who is signed in to the lists
+        return
     page.goto(f"{address}/join/{token}")
-    page.get_by_role("button", name="Come in").click()
+    page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(lambda url: "/join/" not in url)
+    _CAME_IN[address, token] = page.context.cookies()
 
 
 @contextmanager

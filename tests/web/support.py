@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from fastapi import FastAPI
 from msgspec import Struct, convert
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
+from hoofbeat.web.connections import ListeningServer, server_config
+
 __all__ = [
+    "CHROMIUM",
     "DESKTOP",
     "NAME",
     "TABLET",
@@ -30,7 +32,7 @@ __all__ = [
     "tab",
 ]
 
-_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # The browser keeps pages of its own ready for its address bar, in each window, which took more time than the pages of
 # the tests. Only the last list of features counts: Playwright's, as far as it matters here, is repeated.
 _PAGES_OF_THE_BROWSER = "WebUIOmniboxPopup,WebUIOmniboxFullPopup,WebUIOmniboxAimPopup,PreloadTopChromeWebUI"
@@ -87,7 +89,7 @@ expect.set_options(timeout=30_000)  # a busy machine may need longer than the us
 DESKTOP = (1280, 900)
 TABLET = (820, 1180)
 
-needs_browser = pytest.mark.skipif(_CHROMIUM is None, reason="needs chromium, which is not installed here")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not installed here")
 
 
 @contextmanager
@@ -96,9 +98,7 @@ def serving(app: FastAPI) -> Iterator[str]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", proxy_headers=False)
-        )
+        server = ListeningServer(server_config(app))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         deadline = time.monotonic() + 60
@@ -116,7 +116,7 @@ def serving(app: FastAPI) -> Iterator[str]:
 def browsing() -> Iterator[Browser]:
     """A browser: the fixture `browser` gives each module the one of this run."""
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=_CHROMIUM, args=_ARGUMENTS)
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         try:
             yield launched
         finally:

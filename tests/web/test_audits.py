@@ -202,11 +202,11 @@ def test_a_pair_shows_both_answers_and_why(site: Site, pairs: list[Comparison]) 
     words = plain(Visitor(site).get("/audits/audit/questions/1/pairs/1/2").text)
     for told in (
         "alder and brook", "What of 0?", pairs[0].label or NO_LABEL, "alder on q0.", "brook on q0.", "Doses cited",
-        "Take it daily. Never skip it.", "judge: j", "judged by a call for this very pair",
+        "Take it daily. Never skip it.", "judge: j", "the judge compared this pair",
     ):  # fmt: skip
         assert told in words, told
     again = "the same label" if pairs[0].label == "Consistent" else f"Consistent, not {pairs[0].label}"
-    assert f"judged again with the answers exchanged: {again}" in words
+    assert f"judged again with the answers swapped: {again}" in words
     turned = plain(Visitor(site).get("/audits/audit/questions/1/pairs/2/1").text)
     assert turned.index("alder on q0.") < turned.index("brook on q0.")
     lost = next(place for place, pair in enumerate(pairs) if pair.failure)
@@ -272,7 +272,7 @@ def test_themes_of_an_audit_find_their_pairs(tmp_path: Path, pairs: list[Compari
     audit = an_audit(tmp_path / "audit", QUESTIONS, said(), pairs)
     visitor = Visitor(a_site(tmp_path))
     assert "dose" in (words := plain(visitor.get("/audits/audit/themes").text))
-    assert "Pairs of each theme" not in words
+    assert 'id="themes"' not in words
     counts = Counter((pair.topic or "").strip(".").lower() for pair in pairs if pair.topic)
     example = ThemeExample(question="q0", a="alder", b="brook", label="Divergent", significance="low", topic="dose")
     theme = Theme(
@@ -305,7 +305,7 @@ def test_of_many_sources_the_silent_ones_are_left_out_of_the_grid(tmp_path: Path
     ]
     an_audit(tmp_path / "audit", questions, answers, pairs)
     page = Visitor(a_site(tmp_path)).get("/audits/audit/questions/1").text
-    assert "3 sources are silent and left out of the matrix: s00, s01, s02." in plain(page)
+    assert "3 sources are silent and not in the matrix: s00, s01, s02." in plain(page)
     assert page.count('class="cell tone1"') == 42 * 41 // 2 + 1  # each pair once, and the key
     assert "/questions/1/pairs/4/5" in page
 
@@ -337,6 +337,6 @@ def test_the_teaching_audit_leads_to_its_documents(folders: Path) -> None:
     audit = Audit.open(folders / "audit")
     visitor = Visitor(a_site(folders))
     page = visitor.get("/audits/audit/questions/3/pairs/1/7").text
-    assert re.search(r'<a href="/corpora/handbooks/documents/\d+">The document hb-alder-kidney</a>', page)
+    assert re.search(r'<a href="/corpora/handbooks/documents/\d+">Document hb-alder-kidney</a>', page)
     assert audit.questions[2].text in plain(page)
     assert "<mark>If your temperature is 38.0 °C or higher" in page

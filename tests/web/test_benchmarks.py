@@ -29,9 +29,9 @@ def visitor(site: Site) -> Visitor:
 def test_a_benchmark_shows_counts_funnel_editions_cost_lineage_and_review(visitor: Visitor) -> None:
     page = visitor.get("/benchmarks/bench").text
     for told in (
-        "Teaching questions (invented)", "Candidates rejected", "Lost to failed calls", "From candidates to questions",
+        "Teaching questions (invented)", "Candidates rejected", "Failed model calls", "From candidates to questions",
         "the report is retracted", "the question without its case", "81,220 tokens in", "openai:writer-1",
-        "ogcare-write@4f1c0b7d2a91", "seed: recipe", "What waits for reviewers", "hoofbeat review bench",
+        "ogcare-write@4f1c0b7d2a91", "seed: recipe", "Tasks waiting for reviewers", "hoofbeat review bench",
     ):  # fmt: skip
         assert told in page, told
     assert 'href="/corpora/cases"' in page
@@ -136,12 +136,12 @@ def test_rejected_and_failed_candidates_are_shown_with_why(visitor: Visitor) -> 
     some = visitor.get("/benchmarks/bench/rejected?facet.reason=the report is retracted").text
     assert some.count('href="/benchmarks/bench/rejected/') == 1
     candidate = visitor.get("/benchmarks/bench/rejected/1").text
-    assert "Rejected at the step" in candidate
+    assert "Rejected at step" in candidate
     assert "Whipple disease" in candidate
     assert '<mark id="mark-1">' in candidate, "where the reason stands"
     lost = visitor.get("/benchmarks/bench/failed/1").text
     assert "schema: the model gave no question" in lost
-    assert "2 calls were made for it" in lost
+    assert "After 2 calls." in lost
     assert visitor.get("/benchmarks/bench/rejected/5").status_code == 404
     assert visitor.get("/benchmarks/bench/items").status_code == 404
 
@@ -174,13 +174,13 @@ def test_a_question_of_several_sources_shows_one_at_a_time(tmp_path: Path) -> No
     assert 'href="/benchmarks/b/questions/1?source=4"' in first
     second = visitor.get("/benchmarks/b/questions/1?source=2").text
     assert '<mark id="mark-1">number 0</mark>' in second
-    assert "the corpus does not hold it" in visitor.get("/benchmarks/b/questions/1?source=4").text
+    assert "it is not in the corpus" in visitor.get("/benchmarks/b/questions/1?source=4").text
 
 
 def test_a_corpus_that_is_not_served_is_told(tmp_path: Path, folders: Path) -> None:
     shutil.copytree(folders / "bench", tmp_path / "bench")
     page = Visitor(a_site(tmp_path / "bench")).get("/benchmarks/bench/questions/3").text
-    assert "its corpus (cases) is not among the folders of this server" in page
+    assert "its corpus (cases) is not on this server" in page
 
 
 def test_questions_as_json_are_paged_and_chosen(visitor: Visitor) -> None:

@@ -48,7 +48,7 @@ def plain(page: str) -> str:
 
 def listed(page: str) -> list[str]:
     """The ids of the queries in a list, in order."""
-    return re.findall(r'<span class="id">([^<]+)</span></a>', page)
+    return re.findall(r'</a> <span class="id">([^<]+)</span>', page)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_queries_come_worst_first_and_by_facet_and_outcome(folder: Path) -> None
     assert listed(visitor.get("/rankings/rank/queries?outcome=missed").text) == ["q4"]
     nothing = visitor.get("/rankings/rank/queries?outcome=odd&facet.ward=nowhere")
     assert nothing.status_code == 200
-    assert "No query fared like that" in nothing.text
+    assert "No query matches the filters" in nothing.text
     words = plain(visitor.get("/rankings/rank/queries").text)
     assert "A second case." in words, "questions of the same words are told apart by their cases"
     overview = visitor.get("/rankings/rank").text
@@ -123,7 +123,7 @@ def test_a_query_shows_its_hits_and_what_was_missed(folder: Path) -> None:
     assert page.count('href="/corpora/cases/documents/1"') == 2, "among the hits, and among what was sought"
     assert "rank 12 The third report d3" in words
     assert "✗ not found d9" in words
-    assert "1 of 2 is not among the 12 documents that were ranked" in words
+    assert "1 of 2 is not among the 12 ranked documents" in words
     assert 'rel="prev"' not in page
     assert 'rel="next" href="/rankings/rank/queries/2?facet.ward=south"' in page
 
@@ -138,7 +138,7 @@ def test_grades_come_from_the_benchmark_where_it_is_shown(tmp_path: Path) -> Non
     assert "Rank 2 d2 ✓ relevant, grade 2" in words
     assert "✗ not found d7 grade 1" in words
     assert 'href="/benchmarks/bench/questions/1"' in page
-    assert "Nobody said which documents are relevant" in visitor.get("/rankings/rank/queries/4").text
+    assert "Nobody has said which documents are relevant" in visitor.get("/rankings/rank/queries/4").text
 
 
 def test_a_passage_of_a_collection_leads_to_its_document(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_two_rankings_stand_side_by_side(folder: Path) -> None:
     page = plain(visitor.get("/rankings/rank/queries/1?beside=other").text)
     assert "Rank 1 d1 ✓ relevant score 1 · rank 2 in the other" in page
     assert "Rank 1 d2 not judged score 1 · rank 2 in the other" in page
-    assert "This query was not asked there" in visitor.get("/rankings/rank/queries/2?beside=other").text
+    assert "The other ranking does not have this query" in visitor.get("/rankings/rank/queries/2?beside=other").text
 
 
 def test_a_query_that_could_not_be_searched_says_why(tmp_path: Path) -> None:
@@ -210,11 +210,11 @@ def test_a_query_that_could_not_be_searched_says_why(tmp_path: Path) -> None:
     orders = {name: order for name, order in ORDERS.items() if name != "q4"}
     a_ranking(tmp_path / "rank", ASKED, hits_of(orders), GRADES, traces=traces)
     visitor = Visitor(a_site(tmp_path))
-    assert "– could not be searched 1" in plain(visitor.get("/rankings/rank").text)
+    assert "– search failed 1" in plain(visitor.get("/rankings/rank").text)
     assert listed(visitor.get("/rankings/rank/queries").text)[-1] == "q4", "what has no measure comes last"
     lost = plain(visitor.get("/rankings/rank/queries/4").text)
-    assert "This query could not be searched (timeout): gave up" in lost
-    assert "Nothing was found." in lost
+    assert "The search failed for this query: gave up (timeout)." in lost
+    assert "The search found nothing." in lost
     assert "hyde: generated An invented passage." in plain(visitor.get("/rankings/rank/queries/1").text)
 
 
@@ -223,8 +223,8 @@ def test_searches_of_a_corpus_have_hits_and_no_measures(tmp_path: Path) -> None:
     visitor = Visitor(a_site(tmp_path))
     overview = plain(visitor.get("/rankings/rank").text)
     assert "1 query, 2 hits." in overview
-    assert "Where it did worst" not in overview
-    assert "– nothing known to be relevant" in plain(visitor.get("/rankings/rank/queries").text)
+    assert "Worst queries" not in overview
+    assert "– no relevant document known" in plain(visitor.get("/rankings/rank/queries").text)
     page = plain(visitor.get("/rankings/rank/queries/1").text)
     assert "Rank 1 d1 score 1 bm25: rank 2, 10" in page
     assert "not judged" not in page
@@ -262,7 +262,7 @@ def test_what_is_not_here_is_told(folders: Path, path: str) -> None:
 def test_a_hit_for_an_unknown_query_is_a_readable_error(tmp_path: Path) -> None:
     a_ranking(tmp_path / "rank", ASKED[:1], hits_of({"q1": ["d1"], "nobody": ["d1"]}), {"q1": {"d1": 1}})
     visitor = Visitor(a_site(tmp_path))
-    assert "hit is for a query that is not there" in html.unescape(visitor.get("/rankings/rank/queries").text)
+    assert "hit refers to a missing query" in html.unescape(visitor.get("/rankings/rank/queries").text)
     assert visitor.get("/rankings/rank").status_code == 200
     assert visitor.get("/api/rankings/rank/queries").status_code == 400
 
@@ -289,19 +289,19 @@ def test_the_api_holds_every_query_and_hit_once(folders: Path) -> None:
 def test_reading_from_the_worst_query_to_a_document(folders: Path, browser: Browser, size: tuple[int, int]) -> None:
     with serving(create_app(a_site(folders))) as url, tab(browser, size) as page:
         page.goto(url)
-        page.get_by_role("link", name="bm25 + dense", exact=True).click()
-        page.get_by_role("link", name="All queries, the worst first").click()
+        page.get_by_role("link", name="Ranking by bm25 + dense", exact=True).click()
+        page.get_by_role("link", name="All queries, worst first").click()
         assert fits(page)
-        names = [text.split()[0] for text in page.locator("tbody th").all_inner_texts()]
+        names = page.locator("tbody th .id").all_inner_texts()
         page.locator("tbody th a").first.click()
-        expect(page.get_by_role("heading", level=1)).to_have_text(names[0])
+        expect(page.locator("h1 .id")).to_have_text(names[0])
         page.wait_for_load_state()  # until then there is no script
         page.keyboard.press("ArrowRight")
-        expect(page.get_by_role("heading", level=1)).to_have_text(names[1])
+        expect(page.locator("h1 .id")).to_have_text(names[1])
         page.get_by_label("Beside").select_option("ranked-2")
         page.get_by_role("button", name="Show").click()
         expect(page.locator(".ranked")).to_have_count(2)
-        expect(page.get_by_role("heading", level=1)).to_have_text(names[1])
+        expect(page.locator("h1 .id")).to_have_text(names[1])
         assert fits(page)
         page.locator(".ranked .what a").first.click()
         expect(page).to_have_url(re.compile("/corpora/cases/documents/"))

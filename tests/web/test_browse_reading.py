@@ -34,11 +34,11 @@ def visitor(tmp_path: Path) -> Visitor:
 
 def test_questions_of_the_same_words_are_told_apart_by_their_cases(visitor: Visitor) -> None:
     listed = plain(visitor.get("/runs/first/questions").text)
-    assert "q1 What is the diagnosis? A man with a cough that does not end." in listed
-    assert "q2 What is the diagnosis? A woman with a rash on both hands." in listed
-    assert "q3 What is the diagnosis?" in listed
+    assert "What is the diagnosis? q1 A man with a cough that does not end." in listed
+    assert "What is the diagnosis? q2 A woman with a rash on both hands." in listed
+    assert "What is the diagnosis? q3" in listed
     beside = plain(visitor.get("/side-by-side?a=first&b=second").text)
-    assert "q1 What is the diagnosis? A man with a cough that does not end." in beside
+    assert "What is the diagnosis? q1 A man with a cough that does not end." in beside
 
 
 def test_a_question_that_no_system_was_asked_did_not_stay_the_same(visitor: Visitor) -> None:
@@ -65,7 +65,7 @@ def test_a_report_has_no_way_back_so_it_opens_in_a_tab_of_its_own(folders: Path)
         link = re.search(r'<a [^>]*href="/reports/report"[^>]*>', page)
         assert link
         assert 'target="_blank" rel="noopener"' in link[0]
-        assert "in a tab of its own" in page
+        assert "new tab" in page
 
 
 @pytest.mark.parametrize("path", ["/runs/judged", "/audits/audit", "/rankings/ranked"])

@@ -60,7 +60,7 @@ def test_from_the_start_page_to_a_passage_found_by_a_search(
         page.get_by_role("button", name="Search").click()
         first = page.locator(".hit").first
         expect(first.locator("mark").first).to_be_visible()
-        expect(first).to_contain_text("bm25: place 1")
+        expect(first).to_contain_text("bm25: rank 1")
         assert "septum" not in page.url
         results = page.url
         assert fits(page)
@@ -87,20 +87,18 @@ def test_from_a_benchmark_by_filter_and_words_to_a_question_beside_its_source(
         page.get_by_label("form", exact=True).select_option("open")
         page.get_by_role("button", name="Filter").click()
         expect(page.locator(".counts")).to_contain_text("19 questions")
-        page.get_by_label("Words in the question").fill("mechanical valves")
+        page.get_by_label("Search in questions").fill("mechanical valves")
         page.get_by_role("button", name="Search").click()
         expect(page.locator(".counts")).to_contain_text("1 question with these words and form: open")
         assert "valves" not in page.url
         page.locator(".rows a").first.click()
-        expect(page.get_by_text("What is the best next step to control the arrhythmia?")).to_be_visible()
+        expect(page.locator("h1")).to_contain_text("What is the best next step to control the arrhythmia?")
         expect(page.locator(".source-pane mark").first).to_contain_text("With ethics board agreement")
         page.wait_for_function(MARK_SEEN)
         assert fits(page)
         left, right = boxes(page.locator("#question, #source"))
         assert right.left > left.left + 300, "they stand side by side"
-        expect(page.get_by_role("link", name="judged", exact=True)).to_have_attribute(
-            "href", "/runs/judged/questions/3"
-        )
+        expect(page.locator('a[href="/runs/judged/questions/3"]')).to_be_visible()
         page.goto(f"{address}/benchmarks/bench/questions/3")
         page.get_by_role("link", name="Next question").click()
         expect(page.locator(".options .tag.gold")).to_be_visible()
@@ -122,7 +120,7 @@ def test_the_page_on_any_folder_fits_and_leads_on(browser: Browser, address: str
         assert fits(page)
         page.get_by_text("Files in the folder").click()
         expect(page.get_by_text("answers.jsonl")).to_be_visible()
-        page.get_by_role("link", name="judged", exact=True).click()
+        page.locator('main a[href="/runs/judged"]').click()
         assert page.url.endswith("/runs/judged")
 
 

@@ -113,7 +113,7 @@ def test_no_page_is_larger_than_a_browser_likes(hostile: Visitor, path: str) -> 
 def test_evidence_is_marked_in_a_hostile_source_and_a_wrong_quote_is_told(hostile: Visitor) -> None:
     page = hostile.get("/benchmarks/asked/questions/1").text
     assert '<mark id="mark-1">Words</mark>' in page
-    assert "does not stand where it should" in page
+    assert "is not at its place" in page
 
 
 def test_images_of_questions_are_listed_files_only(hostile: Visitor) -> None:

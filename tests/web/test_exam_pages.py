@@ -61,7 +61,7 @@ def hall(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ha
 
 def begin(page: Page, hall: Hall, study: Study) -> None:
     page.goto(f"{hall.address}/exam/{study.id}")
-    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("button", name="Start").click()
     expect(page.get_by_role("heading", name="Question 1 of")).to_be_visible()
 
 
@@ -83,7 +83,7 @@ def answer(page: Page, letter: str = "A") -> None:
         expect(page.locator(f"input[value={letter}]")).to_be_checked()
     else:
         page.locator("#text").fill("An invented answer.")
-    page.get_by_role("button", name="Answer and go on").click()
+    page.get_by_role("button", name="Save answer and continue").click()
 
 
 @pytest.mark.parametrize(("name", "size"), [("ReviewStore", DESKTOP), ("Tablet", TABLET)])
@@ -93,9 +93,9 @@ def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, na
         page.goto(f"{hall.address}/exam")
         page.get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_text("You have 30 minutes")).to_be_visible()
-        expect(page.get_by_text("look things up in the literature")).to_be_visible()
+        expect(page.get_by_text("You may use the literature")).to_be_visible()
         assert serious_faults(page) == []
-        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Start").click()
         expect(page.get_by_role("timer")).to_contain_text(re.compile(r"Time left: (30:00|29:\d\d)"))
         for number in range(1, 6):
             expect(page.get_by_role("heading", name=f"Question {number} of 5")).to_be_visible()
@@ -213,10 +213,10 @@ def test_time_runs_out_on_the_server_and_what_was_marked_counts(browser: Browser
             expect(page.get_by_role("timer")).to_contain_text(re.compile(r"Time left: 0:\d\d"))
             hall.clock.ahead += 60
             page.locator("input[value=A]").check()
-            expect(page.locator("[data-kept]")).to_contain_text("too late")
-            page.get_by_role("button", name="Answer and go on").click()
+            expect(page.locator("[data-kept]")).to_contain_text("time is up")
+            page.get_by_role("button", name="Save answer and continue").click()
             expect(page.get_by_text("The time is up.")).to_be_visible()
-            expect(page.get_by_role("button", name="Go on")).to_have_count(0)
+            expect(page.get_by_role("button", name="Continue")).to_have_count(0)
             page.goto(f"{hall.address}/exam/{study.id}/questions/{place}")
             assert page.url.endswith(study.id), "no question can be opened any more"
             page.get_by_role("link", name="See your result").click()
@@ -289,14 +289,14 @@ def test_whoever_is_signed_out_in_the_middle_loses_no_answer(browser: Browser, h
         page.context.clear_cookies()
         page.locator("#text").fill("An answer that took a while to write.")
         expect(page.locator("[data-kept]")).to_contain_text("Open your invitation link again in another tab")
-        page.get_by_role("button", name="Answer and go on").click()
+        page.get_by_role("button", name="Save answer and continue").click()
         expect(page.locator("#text")).to_have_value("An answer that took a while to write.")
         other = page.context.new_page()
         join(other, hall.address, token)
-        page.get_by_role("button", name="Answer and go on").click()
+        page.get_by_role("button", name="Save answer and continue").click()
         expect(page.get_by_role("heading", name=f"Question {written.place} of")).to_have_count(0)
         page.go_back()
-        expect(page.get_by_text("It can't be changed any more")).to_be_visible()
+        expect(page.get_by_text("You can't change it")).to_be_visible()
     given = {entry.place: entry.kept.answer for entry in load_sitting(hall.store, study, person, time.time()).entries}
     assert given[written.place] == "An answer that took a while to write."
 
@@ -341,15 +341,15 @@ def test_an_exam_ended_early_and_without_script(browser: Browser, hall: Hall) ->
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{hall.address}/join/{token}")
-    page.click("button:has-text('Come in')")
+    page.click("button:has-text('Sign in')")
     page.goto(f"{hall.address}/exam/{study.id}")
-    page.click("button:has-text('Begin')")
+    page.click("button:has-text('Start')")
     expect(page.get_by_role("heading", name="Question 1 of 3")).to_be_visible()  # count() waits for nothing
     if page.locator("input[type=radio]").count():
         page.locator("input[type=radio]").first.check()
     else:
         page.fill("#text", "An invented answer.")
-    page.click("button:has-text('Answer and go on')")
+    page.click("button:has-text('Save answer and continue')")
     expect(page.get_by_role("heading", name="Question 2 of 3")).to_be_visible()
     page.goto(f"{hall.address}/exam/{study.id}")
     page.click("text=End the exam now")

@@ -110,4 +110,4 @@ def test_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
 def test_what_is_not_here_is_told_in_a_sentence(folders: Path) -> None:
     page = Visitor(a_site(folders)).get("/corpora/none")
     assert page.status_code == 404
-    assert "There is no such corpus here.</p>" in page.text
+    assert "This server has no such corpus.</p>" in page.text

@@ -48,12 +48,12 @@ def test_an_admin_invites_renews_and_revokes(browser: Browser, store: ReviewStor
         page.get_by_label("Name").fill(HOSTILE)
         page.get_by_label("Groups").fill("cardiology, neurology ,")
         page.get_by_label("Invented cases").check()
-        page.get_by_role("button", name="Make an invitation").click()
+        page.get_by_role("button", name="Create an invitation").click()
         first = link_on(page)
         assert HOSTILE in page.get_by_role("heading", level=1).inner_text()
         person = next(one for one in store.people() if one.name == HOSTILE)
         assert (person.groups, person.studies) == (("cardiology", "neurology"), ("study",))
-        page.get_by_role("link", name="Back to the people").click()
+        page.get_by_role("link", name="Back to people").click()
         expect(page.get_by_role("row", name=person.id)).to_be_visible()
         page.wait_for_load_state()
         assert first.rpartition("/")[2] not in page.content()  # shown once
@@ -65,7 +65,7 @@ def test_an_admin_invites_renews_and_revokes(browser: Browser, store: ReviewStor
         page.goto(f"{address}/team/people")
         with tab(browser, size) as other:
             other.goto(f"{address}/join/{first.rpartition('/')[2]}")
-            expect(other.get_by_role("heading", level=1)).to_have_text("Not here")
+            expect(other.get_by_role("heading", level=1)).to_have_text("Page not found")
             join(other, address, second.rpartition("/")[2])
             expect(other).to_have_url(f"{address}/review")
             row = page.get_by_role("row", name=person.id)

@@ -157,7 +157,7 @@ def test_who_asks_behind_a_proxy(peer: str, forwarded: list[str], client: str) -
 
 def test_an_address_of_a_proxy_is_one() -> None:
     assert known_network(" 10.1.2.3/8") == "10.0.0.0/8"
-    with pytest.raises(UsageError, match="no address of a proxy"):
+    with pytest.raises(UsageError, match="not the address of a proxy"):
         known_network("proxy.example.org")
 
 

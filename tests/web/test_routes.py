@@ -44,6 +44,11 @@ def browse(status: int = 200) -> tuple[int, ...]:
     return (status, status, 403, 403, status, status, status)
 
 
+def hidden(status: int = 200) -> tuple[int, ...]:
+    """Of a folder that the open exam and the blinded review are about: for their admin alone."""
+    return (403, 403, 403, 403, 403, 403, status)
+
+
 def own(reviewer: int = 200, other: int = 404) -> tuple[int, ...]:
     """For those on whose list it is."""
     return (401, 401, other, reviewer, other, other, other)
@@ -76,32 +81,32 @@ TABLE = (
     Row("GET /openapi.json", "/openapi.json", browse()),
     Row("GET /static/{name}", "/static/app.js", everybody(200)),
     Row("GET /", "/", (200, 200, 303, 303, 200, 200, 200)),
-    Row("GET /folders/{slug}", "/folders/cases", browse()),
+    Row("GET /folders/{slug}", "/folders/cases", hidden()),
     Row("GET /api/library", "/api/library", browse()),
-    Row("GET /corpora/{slug}", "/corpora/cases", browse()),
-    Row("POST /corpora/{slug}/search", "/corpora/cases/search", browse(303), {"text": "fever", "line": "bm25"}),
-    Row("GET /corpora/{slug}/searches/{name}", "/corpora/cases/searches/x", browse(404)),
-    Row("GET /corpora/{slug}/documents/{number}", "/corpora/cases/documents/1", browse()),
-    Row("GET /corpora/{slug}/files/{number}/{figure}/{n}", "/corpora/cases/files/1/99/1", browse(404)),
-    Row("GET /api/corpora/{slug}/documents", "/api/corpora/cases/documents", browse()),
-    Row("GET /benchmarks/{slug}", "/benchmarks/bench", browse()),
-    Row("POST /benchmarks/{slug}/search", "/benchmarks/bench/search", browse(303), {"text": "fever"}),
-    Row("GET /benchmarks/{slug}/questions/{number}", "/benchmarks/bench/questions/1", browse()),
-    Row("GET /benchmarks/{slug}/files/{number}/{n}", "/benchmarks/bench/files/1/99", browse(404)),
+    Row("GET /corpora/{slug}", "/corpora/cases", hidden()),
+    Row("POST /corpora/{slug}/search", "/corpora/cases/search", hidden(303), {"text": "fever", "line": "bm25"}),
+    Row("GET /corpora/{slug}/searches/{name}", "/corpora/cases/searches/x", hidden(404)),
+    Row("GET /corpora/{slug}/documents/{number}", "/corpora/cases/documents/1", hidden()),
+    Row("GET /corpora/{slug}/files/{number}/{figure}/{n}", "/corpora/cases/files/1/99/1", hidden(404)),
+    Row("GET /api/corpora/{slug}/documents", "/api/corpora/cases/documents", hidden()),
+    Row("GET /benchmarks/{slug}", "/benchmarks/bench", hidden()),
+    Row("POST /benchmarks/{slug}/search", "/benchmarks/bench/search", hidden(303), {"text": "fever"}),
+    Row("GET /benchmarks/{slug}/questions/{number}", "/benchmarks/bench/questions/1", hidden()),
+    Row("GET /benchmarks/{slug}/files/{number}/{n}", "/benchmarks/bench/files/1/99", hidden(404)),
     Row("GET /benchmarks/{slug}/{table}", "/benchmarks/bench/nothing", browse(404)),
     Row("GET /benchmarks/{slug}/{table}/{number}", "/benchmarks/bench/nothing/1", browse(404)),
-    Row("GET /api/benchmarks/{slug}/questions", "/api/benchmarks/bench/questions", browse()),
-    Row("GET /api/rankings/{slug}/queries", "/api/rankings/ranked/queries", browse()),
-    Row("GET /api/rankings/{slug}/queries/{number}/hits", "/api/rankings/ranked/queries/1/hits", browse()),
-    Row("GET /rankings/{slug}", "/rankings/ranked", browse()),
-    Row("GET /rankings/{slug}/queries", "/rankings/ranked/queries", browse()),
-    Row("GET /rankings/{slug}/queries/{number}", "/rankings/ranked/queries/1", browse()),
-    Row("GET /api/runs/{slug}/answers", "/api/runs/run/answers", browse()),
-    Row("GET /reports/{slug}", "/reports/report", browse()),
-    Row("GET /runs/{slug}", "/runs/run", browse()),
-    Row("GET /runs/{slug}/facets", "/runs/run/facets", browse()),
-    Row("GET /runs/{slug}/questions", "/runs/run/questions", browse()),
-    Row("GET /runs/{slug}/questions/{number}", "/runs/run/questions/1", browse()),
+    Row("GET /api/benchmarks/{slug}/questions", "/api/benchmarks/bench/questions", hidden()),
+    Row("GET /api/rankings/{slug}/queries", "/api/rankings/ranked/queries", hidden()),
+    Row("GET /api/rankings/{slug}/queries/{number}/hits", "/api/rankings/ranked/queries/1/hits", hidden()),
+    Row("GET /rankings/{slug}", "/rankings/ranked", hidden()),
+    Row("GET /rankings/{slug}/queries", "/rankings/ranked/queries", hidden()),
+    Row("GET /rankings/{slug}/queries/{number}", "/rankings/ranked/queries/1", hidden()),
+    Row("GET /api/runs/{slug}/answers", "/api/runs/run/answers", hidden()),
+    Row("GET /reports/{slug}", "/reports/report", hidden()),
+    Row("GET /runs/{slug}", "/runs/run", hidden()),
+    Row("GET /runs/{slug}/facets", "/runs/run/facets", hidden()),
+    Row("GET /runs/{slug}/questions", "/runs/run/questions", hidden()),
+    Row("GET /runs/{slug}/questions/{number}", "/runs/run/questions/1", hidden()),
     Row("GET /api/audits/{slug}/pairs", "/api/audits/audit/pairs", browse()),
     Row(
         "GET /api/audits/{slug}/questions/{number}/pairs/{a}/{b}",
@@ -116,8 +121,8 @@ TABLE = (
     Row("GET /audits/{slug}/sources", "/audits/audit/sources", browse()),
     Row("GET /audits/{slug}/themes", "/audits/audit/themes", browse()),
     Row("GET /audits/{slug}/since/{before}", "/audits/audit/since/audit-2", browse()),
-    Row("GET /side-by-side", "/side-by-side?a=run&b=judged", browse()),
-    Row("GET /side-by-side/questions/{number}", "/side-by-side/questions/1?a=run&b=judged", browse()),
+    Row("GET /side-by-side", "/side-by-side?a=run&b=judged", hidden()),
+    Row("GET /side-by-side/questions/{number}", "/side-by-side/questions/1?a=run&b=judged", hidden()),
     Row("GET /ask", "/ask", browse()),
     Row("POST /ask", "/ask", browse(400), {"text": ""}),
     Row("GET /ask/{name}", "/ask/x", browse(404)),

@@ -103,7 +103,8 @@ def test_the_leaderboard_has_the_figures_of_the_findings(folders: Path, site: Si
             missing = sum(row.unscored.values())
             system = re.escape(f"{row.model} {row.condition} {value} {span} {missing} ")
             assert re.search(rf"{place.rank} \S+ {place.tied} {system}", words), system
-    assert "38 questions, 152 planned answers of 8 systems, free text judged by openai:judge-1" in words
+    assert "38 questions, 152 planned answers from 8 systems (a model under a condition)." in words
+    assert "Judge of free text: openai:judge-1" in words
 
 
 def test_a_question_shows_all_that_is_known_of_its_answers(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_lists_and_neighbours_keep_to_the_filter(tmp_path: Path) -> None:
     visitor = Visitor(a_site(tmp_path))
     listed = visitor.get("/runs/judged/questions?state=wrong&model=n").text
     assert re.findall(r'<span class="id">(\w+)</span>', listed) == ["q1", "q2"]
-    assert "2 of 3 questions have an answer like that" in plain(listed)
+    assert "2 of 3 questions match the filters" in plain(listed)
     first = visitor.get("/runs/judged/questions/1?state=wrong&model=n").text
     assert 'rel="next" href="/runs/judged/questions/2?model=n&amp;state=wrong"' in first
     assert 'rel="prev"' not in first
@@ -161,7 +162,7 @@ def test_lists_and_neighbours_keep_to_the_filter(tmp_path: Path) -> None:
     assert re.findall(r'<span class="id">(\w+)</span>', ward) == ["q2", "q3"]
     nothing = visitor.get("/runs/judged/questions?model=nobody")
     assert nothing.status_code == 200
-    assert "No question has an answer like that" in nothing.text
+    assert "No question matches the filters" in nothing.text
 
 
 def test_several_samples_and_many_systems_are_counted(tmp_path: Path) -> None:
@@ -190,10 +191,10 @@ def test_answers_that_nobody_judged_are_answered_or_failed(tmp_path: Path) -> No
     words = plain(visitor.get("/runs/run").text)
     assert "answered 2" in words
     assert "– unscored 1" in words
-    assert "There is no judgment in this folder" in words
+    assert "This folder has no judgments" in words
     assert "Nobody has judged" not in words
-    assert "These answers were judged: by-people" in words
-    assert "Labelled by people alone: 2 of 3 planned answers" in plain(visitor.get("/runs/by-people").text)
+    assert "These answers were judged: " in words
+    assert "Labelled by people only: 2 of 3 planned answers" in plain(visitor.get("/runs/by-people").text)
     found = visitor.get("/api/runs/by-people/answers").json()["answers"]
     assert [(each["label"], each["why"]) for each in found] == [
         ("right", ""), ("wrong", ""), ("unscored", "answer:refusal")
@@ -212,7 +213,7 @@ def test_a_run_leads_to_its_benchmark_and_documents(site: Site) -> None:
 def test_an_empty_run_says_so(tmp_path: Path) -> None:
     a_run(tmp_path / "run", [], [])
     visitor = Visitor(a_site(tmp_path))
-    assert "This folder holds no answers" in visitor.get("/runs/run").text
+    assert "This folder has no answers" in visitor.get("/runs/run").text
     assert visitor.get("/runs/run/questions").status_code == 200
     assert visitor.get("/api/runs/run/answers").json() == {"page": 1, "pages": 1, "total": 0, "answers": []}
 
@@ -267,7 +268,7 @@ def test_the_api_stands_in_the_schema_with_its_errors(site: Site) -> None:
         assert {"200", "400", "404", "422", "503"} <= set(responses)
     missing = Visitor(site).get("/api/runs/nothing/answers")
     assert missing.status_code == 404
-    assert missing.json()["error"] == "there is no run of this name here"
+    assert missing.json()["error"] == "this server has no run of this name"
 
 
 def test_a_damaged_table_is_an_error_that_names_no_path(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fastapi import APIRouter, FastAPI, Request
 from msgspec.structs import replace
 
 from hoofbeat.review.invitations import Throttle, secret_hash
-from hoofbeat.review.review_records import PersonRole
+from hoofbeat.review.review_records import PersonRole, in_utc
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web import Site, SiteSettings, create_app
@@ -34,10 +34,7 @@ class Place:
 
     def visitor(self, role: str = "") -> Visitor:
         """Somebody new, who has come in where a role is named."""
-        visitor = Visitor(self.address)
-        if role:
-            assert visitor.join(self.tokens[role]).status == 303
-        return visitor
+        return Visitor(self.address, self.tokens[role] if role else "")
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +71,9 @@ def test_every_answer_carries_the_headers(place: Place) -> None:
 
 def test_the_session_cookie_is_for_this_site_alone(place: Place) -> None:
     visitor = place.visitor()
-    visitor.get(f"/join/{place.tokens['reviewer']}")
-    cookie = next(each for each in visitor.post(f"/join/{place.tokens['reviewer']}").cookies if "-session-" in each)
+    _, token = place.store.invite("Invented newcomer", "reviewer", by="test")
+    visitor.get(f"/join/{token}")
+    cookie = next(each for each in visitor.post(f"/join/{token}").cookies if "-session-" in each)
     parts = {part.strip().lower() for part in cookie.split(";")[1:]}
     assert {"httponly", "samesite=strict", "path=/", f"max-age={14 * 24 * 3600}"} <= parts
     assert "secure" not in parts
@@ -245,18 +243,64 @@ def test_a_revoked_person_is_out_at_once(place: Place) -> None:
 
 
 def test_a_session_ends(place: Place) -> None:
-    visitor = place.visitor("admin")
+    visitor = Visitor(place.address, place.store.invite("Leaving soon", "admin", by="test")[1])
     cookies = dict(visitor.cookies)
     assert visitor.post("/leave").status == 200
     assert not any("session" in name for name in visitor.cookies)
     visitor.cookies = cookies  # a copy of the cookie is worth nothing afterwards
     assert visitor.get("/review").status == 401
-    signed = place.store.sign_in(place.tokens["admin"], hours=0.4 / 3600)
+    _, token = place.store.invite("Late", "admin", by="test")
+    signed = place.store.sign_in(token, hours=0.4 / 3600)
     assert signed is not None
-    visitor.cookies["hoofbeat-session-8350"] = signed[1]
-    assert visitor.get("/review").status == 200
     time.sleep(0.5)
+    visitor.cookies["hoofbeat-session-8350"] = signed[1]
     assert visitor.get("/review").status == 401
+
+
+def test_a_session_goes_on_while_its_person_comes_back(place: Place) -> None:
+    _, token = place.store.invite("Often here", "reviewer", by="test")
+    signed = place.store.sign_in(token, hours=2)
+    assert signed is not None
+    visitor = Visitor(place.address)
+    visitor.cookies["hoofbeat-session-8350"] = signed[1]
+    seen = visitor.get("/review")
+    assert any(each.startswith("hoofbeat-session-8350") and "Max-Age=1209600" in each for each in seen.cookies)
+    found = place.store.session_until(signed[1])
+    assert found is not None
+    assert found[1] > time.time() + 13 * 24 * 3600
+    assert not any("session" in each for each in visitor.get("/review").cookies), "once is enough"
+    assert visitor.post("/leave").status == 200
+    assert place.store.session(signed[1]) is None
+
+
+def test_a_link_that_was_used_or_ended_says_so(place: Place) -> None:
+    person, token = place.store.invite("Invented once", "reviewer", by="test")
+    first = Visitor(place.address, token)
+    other = Visitor(place.address)
+    for seen in (other.get(f"/join/{token}"), other.post(f"/join/{token}")):
+        assert seen.status == 410
+        assert "a link works once" in seen.text
+        assert "--again" in seen.text
+    again = first.get(f"/join/{token}")
+    assert (again.status, again.headers["location"]) == (303, "/review"), "whoever came in by it goes on"
+    late = place.store.renew(person.id, "test", days=-1)
+    seen = other.get(f"/join/{late}")
+    assert seen.status == 410
+    assert "This link ended on" in seen.text
+    assert other.post(f"/join/{late}").status == 410
+    assert first.get("/review").status == 401, "a new link ended the session"
+
+
+def test_the_owner_sees_how_long_links_work(place: Place) -> None:
+    admin = place.visitor("admin")
+    admin.get("/team/people")
+    made = admin.post("/team/people", {"name": "Invented guest", "role": "reviewer"})
+    until = in_utc(time.time() + 7 * 24 * 3600)
+    assert f"It works once, until {until[:10]}" in made.text
+    listed = admin.get("/team/people").text
+    assert f"link not used yet, ends on {until[:10]}" in listed
+    assert "signed in with the link on" in listed
+    assert "within 7 days" in listed
 
 
 def test_guesses_are_slowed_down_and_right_links_are_not_counted(tmp_path: Path) -> None:
@@ -264,7 +308,8 @@ def test_guesses_are_slowed_down_and_right_links_are_not_counted(tmp_path: Path)
         _, _, (token, _) = make_study(store)
         with serving(create_app(store_site(store, tries_per_minute=4))) as address:
             for _ in range(6):
-                assert Visitor(address).join(token).status == 303
+                Visitor(address, token)
+                assert Visitor(address).get(f"/join/{token}").status == 410
             visitor = Visitor(address)
             assert [visitor.get(f"/join/guess{n}").status for n in range(4)] == [404] * 4
             seen = visitor.get("/join/guess9")

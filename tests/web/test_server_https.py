@@ -90,7 +90,7 @@ def new_tab(browser: Browser, asked: list[str]) -> tuple[BrowserContext, Page]:
 
 def come_in(page: Page, link: str) -> None:
     page.goto(link)
-    page.get_by_role("button", name="Come in").click()
+    page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(lambda url: "/join/" not in url)
 
 
@@ -114,7 +114,7 @@ def test_people_are_invited_label_and_sit_an_exam_over_https(
     page.goto(f"{clinic.address}/team/people")
     name = f"Dr. Invented {'A' if keeps_host else 'B'}"
     page.get_by_label("Name").fill(name)
-    page.get_by_role("button", name="Make an invitation").click()
+    page.get_by_role("button", name="Create an invitation").click()
     invitation = page.get_by_label("Invitation link").input_value()
     assert re.fullmatch(re.escape(clinic.address) + r"/join/[\w-]{40,}", invitation)
     context.close()
@@ -144,7 +144,7 @@ def label(clinic: Clinic, page: Page, name: str) -> None:
         page.goto(f"{clinic.address}/review/{study.id}")
         page.wait_for_load_state()
         if "/items/" not in page.url:
-            page.get_by_role("link", name=re.compile("Begin|Go on|first", re.IGNORECASE)).first.click()
+            page.get_by_role("link", name=re.compile("Start|Continue|first", re.IGNORECASE)).first.click()
         page.wait_for_url("**/items/**")
         for group in page.get_by_role("group").filter(has=page.get_by_role("radio")).all():
             group.get_by_role("radio").nth(3).check()
@@ -159,14 +159,14 @@ def sit(clinic: Clinic, page: Page) -> None:
     """The exam, to its end."""
     page.goto(f"{clinic.address}/exam")
     page.get_by_role("link", name="Exam", exact=True).last.click()
-    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("button", name="Start").click()
     for number in (1, 2):
         expect(page.get_by_role("heading", name=f"Question {number} of 2")).to_be_visible()
         if page.locator("input[type=radio]").count():
             page.locator("input[type=radio]").first.check()
         else:
             page.locator("#text").fill("An invented answer.")
-        page.get_by_role("button", name="Answer and go on").click()
+        page.get_by_role("button", name="Save answer and continue").click()
     page.get_by_role("link", name="See your result").click()
     expect(page.locator(".entry")).to_have_count(2)
 

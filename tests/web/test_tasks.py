@@ -119,7 +119,7 @@ def test_the_plain_form_saves_and_goes_on(store: ReviewStore, address: str, fold
     assert '<details class="told" open' in page
     answer = visitor.post(first, {"do": "save", "base": "0", "v:missing information": "pass", "v:add to stem": "kept"})
     assert answer.status == 400
-    assert "still to be filled in: Is one option alone right?" in answer.text
+    assert "not filled in: Is exactly one option right?" in answer.text
     assert re.search(r'value="pass" checked', answer.text)
     assert store.labels(study.id) == []
     sent = {"do": "save", "base": "0", "request": "once", **form_fields("two-level-1")}
@@ -143,7 +143,7 @@ def test_the_plain_form_saves_and_goes_on(store: ReviewStore, address: str, fold
     assert answer.headers["location"] == f"/review/{study.id}"
     done = visitor.get(f"/review/{study.id}").text
     assert "Thank you" in done
-    assert "1 you skipped with a reason" in done
+    assert "skipped 1 item with a reason" in done
     assert "not my field: paediatrics" in done
     assert visitor.post(first, {"do": "undo", "base": "1"}).headers["location"] == first
     assert "Nothing" in visitor.get(first).text or "Draft" in visitor.get(first).text
@@ -276,7 +276,7 @@ def test_a_closed_study_can_be_looked_at(store: ReviewStore, address: str, folde
     visitor = Visitor(address, token)
     assert "This study is closed" in visitor.get("/review").text
     page = f"/review/{study.id}/items/{items[0].id}"
-    assert "nothing is kept any more" in visitor.get(page).text
+    assert "you can no longer change your answers" in visitor.get(page).text
     answer = visitor.post(page, {"do": "save", "base": "0", **form_fields("likert")})
     assert answer.status == 409
     assert store.labels(study.id) == []

@@ -44,7 +44,7 @@ def test_walk(walker: tuple[str, Page, dict[str, Work]], store: ReviewStore, add
     size, page, works = walker
     work, answers, touch = works[form], ANSWERS[form], size == "tablet"
     page.goto(f"{address}/review")
-    begin = page.get_by_role("link", name=f"Begin with {work.study.title}", exact=True)
+    begin = page.get_by_role("link", name=f"Start {work.study.title}", exact=True)
     begin.tap() if touch else begin.click()
     expect(page.locator("h1")).to_have_text(form_for(work.study, work.items[0]).title)
     expect(page.locator("details.told")).to_have_attribute("open", "")
@@ -92,9 +92,9 @@ def test_walk(walker: tuple[str, Page, dict[str, Work]], store: ReviewStore, add
     expect(page.locator("#saved")).to_contain_text("Choose a reason")
     page.get_by_label("Why?", exact=True).select_option("not my field")
     page.get_by_role("button", name="Skip and next").click()
-    expect(page.locator("h1")).to_have_text("Thank you")
+    expect(page.locator("h1")).to_have_text("All done")
     expect(page.locator("main")).to_contain_text("2 of 3 done, 1 skipped, 0 left")
-    expect(page.locator("main")).to_contain_text("Until the study is closed you can open any item")
+    expect(page.locator("main")).to_contain_text("Until the study is closed, you can open any item")
     label = store.label(work.study.id, work.items[2].id, work.person.id)
     assert label is not None
     assert (label.state, label.reason) == ("skipped", "not my field")
@@ -130,7 +130,7 @@ def test_keys_move_about_and_can_be_turned_off(
         page.keyboard.press("g")
         page.wait_for_url(work.link("**", 0))
         page.keyboard.press("?")
-        page.get_by_label("Use these keys").uncheck()
+        page.get_by_label("Use keyboard shortcuts").uncheck()
         page.get_by_role("button", name="Close").click()
         page.keyboard.press("y")
         assert chosen(page) == {}
@@ -198,7 +198,7 @@ def test_without_script_the_form_works(browser: Browser, store: ReviewStore, add
         page.get_by_role("button", name="Skip and next").click()
         assert page.url == work.link(address, 2)
         page.get_by_role("button", name="Save and next").click()
-        expect(page.locator("#problem")).to_contain_text("still to be filled in")
+        expect(page.locator("#problem")).to_contain_text("not filled in")
     finally:
         context.close()
     assert work.values() == ANSWERS["three-criteria"]

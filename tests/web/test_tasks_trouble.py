@@ -133,12 +133,40 @@ def test_a_reload_in_the_middle_of_a_save_doubles_nothing(
         assert work.saves() == ["draft"]
 
 
+def test_what_was_written_while_a_draft_was_on_its_way_survives_a_reload(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "likert", seed=15)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        waiting: list[Route] = []
+
+        def arrives_without_an_answer(route: Route) -> None:
+            route.fetch()
+            waiting.append(route)
+
+        page.route("**/api/review/**", arrives_without_an_answer, times=1)
+        with page.expect_request("**/api/review/**"):
+            page.get_by_label("Note").fill("half a")
+        page.get_by_label("Note").fill("half a thought")
+        page.wait_for_function("JSON.parse(Object.values(sessionStorage)[0] ?? '{}').latest?.note === 'half a thought'")
+        for _ in range(600):
+            if waiting:
+                break
+            page.wait_for_timeout(50)  # lets the route's handler run
+        assert work.values() == {"note": "half a"}, "the draft has arrived before the page is loaded again"
+        page.reload()
+        expect(page.get_by_label("Note")).to_have_value("half a thought")
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        assert work.values() == {"note": "half a thought"}
+
+
 def test_two_versions_are_shown_and_one_is_chosen(
     browser: Browser, store: ReviewStore, address: str, folders: Path
 ) -> None:
     work = Work(store, folders, "pair", seed=6)
     with signed_in_tab(browser, address, work.token) as page, page.context.new_page() as other:
-        for place, keep in enumerate(("Keep what is here", "Take the other version")):
+        for place, keep in enumerate(("Keep this version", "Take the other version")):
             page.goto(work.link(address, place))
             other.goto(work.link(address, place))
             other.keyboard.press("2")
@@ -206,7 +234,7 @@ def test_somebody_revoked_in_the_middle_is_told_so(
         page.goto(work.link(address))
         store.revoke(work.person.id, "test")
         page.get_by_label("Note").fill("too late")
-        expect(page.locator("#saved")).to_contain_text("Not saved: you are not signed in any more")
+        expect(page.locator("#saved")).to_contain_text("Not saved: you are no longer signed in")
     assert store.labels(work.study.id) == []
 
 
@@ -235,7 +263,7 @@ def test_what_another_tab_saved_is_not_undone_unseen(
         elsewhere = {"values": {"label": "mismatch"}, "state": "done", "seconds": 1, "base": 1, "request": "elsewhere"}
         store.save(work.study.id, work.items[0].id, work.person.id, **elsewhere)  # type: ignore[arg-type]
         page.keyboard.press("u")
-        expect(page.get_by_role("heading", name="Saved elsewhere meanwhile")).to_be_visible()
+        expect(page.get_by_role("heading", name="Changed somewhere else")).to_be_visible()
         assert work.values() == {"label": "mismatch"}
         page.get_by_role("link", name="Take the other version").click()
         page.keyboard.press("u")

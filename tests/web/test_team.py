@@ -131,7 +131,7 @@ def test_who_may_see_what(store: ReviewStore, folders: Path) -> None:
     assert [client.get(page).status_code for page in (*pages, *for_admins)] == [200] * 9
     assert client.post(f"{base}/close", data={"sure": "yes"}).status_code == 403, "without the page's token nothing"
     assert client.get("/team/none").status_code == 404
-    assert client.get("/api/team/none/progress").json()["error"] == "there is no such study"
+    assert client.get("/api/team/none/progress").json()["error"] == "this study does not exist"
 
 
 def test_an_adjudicator_sees_an_item_s_images(store: ReviewStore, folders: Path) -> None:
@@ -185,7 +185,7 @@ def test_an_exam_is_given_out_by_its_own_rules(store: ReviewStore, folders: Path
     data = {"csrf": csrf_of(page.text), "person": sitter.id}
     assert "The items are assigned." in client.post(f"/team/{study.id}/assign", data=data).text
     assert len(store.assignments(study.id, sitter.id)) == 3
-    assert "Nothing was missing" in client.post(f"/team/{study.id}/assign", data=data).text
+    assert "Nothing to assign" in client.post(f"/team/{study.id}/assign", data=data).text
     assert client.get(f"/api/team/{study.id}/labels").status_code == 400
     assert client.get(f"/team/{study.id}/queue").status_code == 200
     assert study.title in client.get("/team").text
@@ -209,7 +209,7 @@ def test_an_admin_assigns_and_watches(
     ):
         page.get_by_role("link", name=re.compile(r"^Does the case give")).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("Does the case give the diagnosis away?")
-        expect(page.get_by_text("6 of 6 items are assigned to nobody.")).to_be_visible()
+        expect(page.get_by_text("6 of 6 items are not assigned to anybody.")).to_be_visible()
         assert fits(page)
         page.get_by_label("Reviewers per item", exact=True).fill("1")
         page.get_by_label("Overlap, in percent").fill("50")
@@ -248,9 +248,9 @@ def test_an_adjudicator_settles_what_differs(
         signed_in_tab(browser, address, team.token("adjudicator"), size) as page,
     ):
         page.goto(f"{address}/team/{team.study.id}/queue")
-        before = page.get_by_text(re.compile(r"items? waits? for a decision")).inner_text()
-        page.get_by_role("link", name="Settle the first").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Settle a disagreement")
+        before = page.get_by_text(re.compile(r"items? needs? a decision")).inner_text()
+        page.get_by_role("link", name="Resolve the first").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Resolve a disagreement")
         assert not any(person.name in page.content() for person in team.reviewers())
         assert fits(page)
         significance = page.get_by_role("group", name=re.compile("How much does the difference matter"))
@@ -258,19 +258,19 @@ def test_an_adjudicator_settles_what_differs(
         expect(significance).to_be_hidden()
         page.get_by_role("radio", name=re.compile("^Divergent")).check()
         expect(significance).to_be_visible()
-        page.get_by_role("button", name="Settle and next").click()
-        expect(page.get_by_role("alert")).to_contain_text("still to be filled in")
+        page.get_by_role("button", name="Save and next").click()
+        expect(page.get_by_role("alert")).to_contain_text("not filled in")
         expect(page.get_by_role("radio", name=re.compile("^Divergent"))).to_be_checked()
         page.get_by_role("radio", name="medium").check()
-        page.get_by_label("Why").fill("One is stricter.")
-        page.get_by_role("button", name="Settle and next").click()
+        page.get_by_label("Reason").fill("One is stricter.")
+        page.get_by_role("button", name="Save and next").click()
         page.wait_for_load_state()
         [decision] = store.decisions(team.study.id)
         assert decision.values == {"label": "Divergent", "significance": "medium"}
         page.goto(f"{address}/team/{team.study.id}/queue")
-        assert page.get_by_text(re.compile(r"for a decision")).inner_text() != before
+        assert page.get_by_text(re.compile(r"needs? a decision")).inner_text() != before
         page.get_by_role("link", name=decision.item).click()
-        expect(page.get_by_label("Why")).to_have_value("One is stricter.")
+        expect(page.get_by_label("Reason")).to_have_value("One is stricter.")
         page.goto(f"{address}/team/{team.study.id}/agreement")
         expect(page.get_by_text("Reviewer 1 and 2").first).to_be_visible()
         expect(page.locator(".meaning").first).to_contain_text("This rests on 12 items only")
@@ -291,9 +291,9 @@ def test_an_admin_sends_findings_back(store: ReviewStore, folders: Path, browser
         page.goto(f"{address}/team/{team.study.id}")
         expect(page.get_by_text("5 of 6 items passed (83%)")).to_be_visible()
         expect(page.get_by_text("1 to be revised")).to_be_visible()
-        page.get_by_role("button", name="Make these items").click()
-        expect(page.get_by_text("The next items are made and assigned.")).to_be_visible()
-        expect(page.get_by_text("Nothing follows yet from what was said.")).to_be_visible()
+        page.get_by_role("button", name="Create these items").click()
+        expect(page.get_by_text("The next items are created and assigned.")).to_be_visible()
+        expect(page.get_by_text("There is nothing to do yet.")).to_be_visible()
         made = [item for item in store.items(team.study.id) if item.stage == "revision"]
         assert [row.item for row in store.assignments(team.study.id, team.people[1].id)] == [made[0].id]
         study, items = team.study, store.items(team.study.id)

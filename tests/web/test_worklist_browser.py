@@ -81,7 +81,7 @@ def the_worklist_of_the_first_audit_is_opened(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_role("link", name="Worklist").click()
     page.get_by_role("link", name="first").click()
-    expect(page.locator("h1")).to_have_text("Worklist of first")
+    expect(page.locator("h1")).to_have_text("Worklist")
     assert states(page) == ["new"] * 4
     assert page.locator(".cases th[scope=row] a").first.inner_text() == "alder and brook"
 
@@ -95,13 +95,13 @@ def the_first_case_is_decided_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("Space")
     page.get_by_role("button", name="Save", exact=True).focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("Not saved: whom do you follow?")
+    expect(page.get_by_role("alert")).to_contain_text("Not saved: no source to follow is chosen")
     page.get_by_label("Source to follow").select_option("alder")
     page.get_by_label("Owner").fill("Diet team")
     page.get_by_label("Local position").fill("No raw fish for a year.")
     page.get_by_label("Note").fill("=HYPERLINK(1)")
     page.get_by_role("button", name="Save", exact=True).press("Enter")
-    expect(page.get_by_role("status").first).to_contain_text("The decision is saved.")
+    expect(page.get_by_role("status").first).to_contain_text("Your decision is saved.")
     assert len(states(page)) == 3
 
 
@@ -112,7 +112,7 @@ def two_more_cases_are_decided(page: Page, address: str) -> None:
     expect(page.locator("h1")).to_have_text("brook and cairn")
     page.get_by_role("radio", name="Escalated").check()
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("status").first).to_contain_text("The decision is saved.")
+    expect(page.get_by_role("status").first).to_contain_text("Your decision is saved.")
 
 
 def the_gate_fails_by_the_second_audit(folder: Path) -> str:
@@ -143,7 +143,7 @@ def the_case_that_is_open_again_shows_what_changed(page: Page, address: str) -> 
     expect(page.locator(".history")).to_contain_text("Signed by Dr. Ada")
     page.get_by_role("radio", name="Accepted").check()
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("status").first).to_contain_text("The decision is saved.")
+    expect(page.get_by_role("status").first).to_contain_text("Your decision is saved.")
 
 
 def the_summary_of_the_gate_fits_one_printed_page(page: Page, folder: Path) -> None:

@@ -35,16 +35,24 @@ class Seen(Struct, frozen=True):
         return json.loads(self.text)
 
 
+_CAME_IN: dict[tuple[int, str], dict[str, str]] = {}
+"""The cookies of those who came in, by port and token: a link works once, and several visitors are one browser."""
+
+
 class Visitor:
-    """Somebody at a server, who has come in where a token is given."""
+    """Somebody at a server, who has come in where a token is given; with the same token again, in the same browser."""
 
     def __init__(self, address: str, token: str = "") -> None:
         parts = urlsplit(address)
         self.host, self.port = str(parts.hostname), int(parts.port or 80)
         self.cookies: dict[str, str] = {}
         self.csrf = ""
-        if token:
+        if token and (self.port, token) in _CAME_IN:
+            self.cookies.update(_CAME_IN[self.port, token])
+            self.get("/review")
+        elif token:
             assert self.join(token).status == 303
+            _CAME_IN[self.port, token] = dict(self.cookies)
 
     def send(self, method: str, path: str, body: bytes | str = b"", **headers: str) -> Seen:
         """Send a request as it is given; header names have underscores for hyphens, an empty one is left out.

@@ -245,7 +245,7 @@ async def _measured(model: Model, item: PlannedAnswer, base: Answer) -> Answer:
         if isinstance(result, Failure):
             return msgspec.structs.replace(base, failure=result, calls=tuple(calls))
         if not math.isfinite(result.total):
-            why = f"the endpoint gives {result.total} for the option {option[:80]!r}"
+            why = f"the endpoint returned the log-probability {result.total} for the option {option[:80]!r}"
             return msgspec.structs.replace(base, failure=Failure(kind="unsupported", message=why), calls=tuple(calls))
         size = len(option.encode("utf-8", "replace"))
         found.append(OptionLikelihood(option=option, total=result.total, tokens=len(result.tokens), bytes=size))

@@ -248,8 +248,8 @@ def _protocols(
     for protocol in wanted:
         if protocol and not any(question.options for question in questions):
             raise UsageError(
-                f"no question of this benchmark has options, so none can be asked by {protocol}",
-                fix="leave --protocol out, or name an edition with options",
+                f"no question of this benchmark has options, so the protocol {protocol} can't be used",
+                fix="leave out --protocol, or choose an edition with options",
             )
     return [(protocol, questions) for protocol in wanted]
 

@@ -52,7 +52,7 @@ def parse_answerer(text: str, *, samples: int = 1, sampling: SamplingSettings = 
         if name not in _OPTIONS or not equals:
             raise UsageError(
                 f"{text!r} has no option {part.strip()!r}",
-                fix=f"a model takes {', '.join(_OPTIONS)}: embedded[temperature=0.6,samples=3]",
+                fix=f"use {', '.join(_OPTIONS)}, for example: embedded[temperature=0.6,samples=3]",
             )
         if name in given:
             raise UsageError(f"{text!r} gives {name} twice", fix="remove one")
@@ -75,7 +75,7 @@ def _checked(answerer: Answerer) -> Answerer:
         raise UsageError(
             f"{answerer.samples} samples at temperature 0 would all be the same",
             where=answerer.written,
-            fix="give --temperature 0.6, or one sample",
+            fix="set --temperature 0.6, or ask for one sample",
         )
     return answerer
 
@@ -96,8 +96,8 @@ def _temperature(value: str) -> float | None:
 _OPTIONS: dict[str, tuple[Callable[[str], int | float | None], str]] = {
     "temperature": (_temperature, "a number from 0 to 2"),
     "samples": (_whole(1, MAX_SAMPLES), f"a whole number from 1 to {MAX_SAMPLES}"),
-    "seed": (_whole(0, 2**31 - 1), "a whole number from 0 up"),
-    "max_tokens": (_whole(1, 1_000_000), "a whole number from 1 up"),
+    "seed": (_whole(0, 2**31 - 1), "a whole number, 0 or more"),
+    "max_tokens": (_whole(1, 1_000_000), "a whole number, 1 or more"),
 }
 
 

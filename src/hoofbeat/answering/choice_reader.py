@@ -26,10 +26,10 @@ from hoofbeat.models.reply_text import is_refusal, split_reasoning
 _SAYS = load_wording()
 _BEFORE, _AFTER = 120, 160
 _MAX_CHARACTERS = 100_000  # characters; of longer outputs the end is read
-_CONDITION = ("ambiguous", "the answer is made to depend on something")
+_CONDITION = ("ambiguous", "the answer depends on a condition")
 _WITHDRAWN = ("ambiguous", "the choice is taken back")
-_REPORTED = ("none", "what somebody else answers is told")
-_DECOY = ("none", "the option is called a decoy")
+_REPORTED = ("none", "it reports someone else's answer")
+_DECOY = ("none", "the option is called a distractor")
 
 
 class ParsedChoice(Struct, frozen=True):
@@ -54,7 +54,9 @@ def read_choice(text: str, options: Sequence[str]) -> ParsedChoice:
         return _unread("none", "the question has no options")
     parted = split_reasoning(text)
     if not parted.text.strip():
-        return _unread("none", "the output ends inside its reasoning" if parted.reasoning else "nothing is written")
+        return _unread(
+            "none", "the output ends before its reasoning does" if parted.reasoning else "the output is empty"
+        )
     names = options_named(tuple(options))
     raw = parted.text[-_MAX_CHARACTERS:]
     output = OutputText(without_markup(raw))
@@ -66,9 +68,9 @@ def read_choice(text: str, options: Sequence[str]) -> ParsedChoice:
     if claims:
         return _unread(*max(doubt for doubt in doubted if doubt))
     if is_refusal(parted.text):
-        return _unread("none", "the answer is withheld")
+        return _unread("none", "the model declines to answer")
     if _SAYS.none_fits.search(output.text):
-        return _unread("none", "no option is said to fit")
+        return _unread("none", "it says that no option fits")
     for how, found in (("bold", bold_options(raw, names)), ("only-mention", mentioned_options(output, names))):
         if len(found) > 1:
             return _unread("ambiguous", "several options are named and none is chosen")
@@ -99,11 +101,11 @@ def _settle(text: str, claims: list[OptionStatement], names: QuestionOptions) ->
         if not (agree or (claim.at < last.at and (narrowed or _taken_back(text, claim, last)))):
             return _unread("ambiguous", "its statements name different options")
     if last.named.clash or _second_thought(text, last.named):
-        return _unread("ambiguous", "what stands beside the option is another option")
+        return _unread("ambiguous", "the text beside the letter is another option's")
     if _SAYS.unsure.search(text, max(claim.named.end for claim in real)):
         return _unread("ambiguous", "the choice is taken back")
     if not last.named.options:
-        return _unread("none", "the letter is none of the options'")
+        return _unread("none", "no option has this letter")
     if len(last.named.options) > 1:
         return _unread("ambiguous", "several options are named as the answer")
     return ParsedChoice(names.texts[last.named.options[0]], last.how)

@@ -149,7 +149,7 @@ def check_images(artefact: Artefact, questions: Sequence[Question]) -> None:
             )
         if not artefact.has(name):
             raise InputError(
-                f"the benchmark does not hold the image {name[:200]!r} that a question names",
+                f"a question names the image {name[:200]!r}, which is not in the benchmark",
                 where=str(artefact.path),
                 fix="make the benchmark again from a corpus with images",
             )
@@ -165,7 +165,7 @@ def images_of(artefact: Artefact, question: Question) -> tuple[Image, ...] | str
         content = read_bytes(path)
         kind = _media_type(content)
         if not kind:
-            return f"the image {name} is no PNG, JPEG, GIF or WebP file"
+            return f"the image {name} is not a PNG, JPEG, GIF or WebP file"
         found.append(Image.of(content, kind))
     return tuple(found) or "the question has no images"
 
@@ -183,7 +183,7 @@ def _media_type(content: bytes) -> str:
 
 _KEPT_DOCUMENTS = 256
 _NOT_SHOWN = "(The case and the question are not shown.)"
-_NO_CASE = "there is no case beside the question"
+_NO_CASE = "the question has no separate case"
 
 
 class DocumentStore:
@@ -198,7 +198,7 @@ class DocumentStore:
     @property
     def indexes(self) -> IndexSet:
         """The indexes over the corpus."""
-        assert self._indexes is not None, "this condition searches, and nothing is indexed"
+        assert self._indexes is not None, "this condition needs an index to search"
         return self._indexes
 
     @property
@@ -265,11 +265,11 @@ class PreparedCondition:
 
     def _beginning(self, question: Question) -> PromptContext:
         part = shorten(question, self.condition.percent, by_sentences=self.condition.sentences)
-        warnings = () if part.of else (f"{_NO_CASE} to be shortened",)
+        warnings = () if part.of else ("the question has no case to shorten",)
         return PromptContext(text=part.text, warnings=warnings)
 
     def _pictures(self, question: Question) -> PromptContext:
-        assert self.library.images is not None, "images are shown, and no benchmark is given"
+        assert self.library.images is not None, "this condition shows images and needs the benchmark's folder"
         images = images_of(self.library.images, question)
         return PromptContext(failure=_no_input(images)) if isinstance(images, str) else PromptContext(images=images)
 
@@ -316,19 +316,19 @@ def prepare(
     """
     match condition.kind:
         case "images":
-            assert library.images is not None, "images are shown, and no benchmark is given"
+            assert library.images is not None, "this condition shows images and needs the benchmark's folder"
             check_images(library.images, questions)
             if not any(question.images for question in questions):
                 raise InputError(
                     "no question of this benchmark has images",
                     where=str(library.images.path),
-                    fix="name an edition that has some (--edition image), or ask under another condition",
+                    fix="choose an edition with images (--edition image), or another condition",
                 )
         case "question":
             if not any(question.context for question in questions):
                 raise InputError(
-                    "no question of this benchmark has a case apart from its text, so none can be left out",
-                    fix="ask under another condition: closed, options",
+                    "no question of this benchmark has a separate case that could be left out",
+                    fix="choose another condition: closed, options",
                 )
         case "oracle":
             _check_sources(questions, library)
@@ -344,10 +344,10 @@ def prepare(
 
 
 def _check_sources(questions: Sequence[Question], library: DocumentStore) -> None:
-    assert library.corpus is not None, "sources are shown, and no corpus is given"
+    assert library.corpus is not None, "this condition shows the source and needs a corpus"
     named = [name for question in questions for name in question.documents]
     if not named:
-        raise InputError("no question of this benchmark names its source", fix="ask under another condition")
+        raise InputError("no question of this benchmark names its source", fix="choose another condition")
     if not any(name in library.corpus for name in named):
         library.corpus.get(named[0])  # says which documents are like it
 

@@ -31,7 +31,7 @@ from typing import Literal, NoReturn
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import UsageError, did_you_mean
 from hoofbeat.prompts import material
 from hoofbeat.records import Failure, OptionLikelihood, Passage, Question
 
@@ -59,13 +59,13 @@ def option_trouble(question: Question, protocol: str) -> Failure | None:
     options = [" ".join(option.split()) for option in question.options]
     why = ""
     if len(options) < 2:
-        why = "the question has no options" if not options else "the question has one option only"
+        why = "the question has no options" if not options else "the question has only one option"
     elif not all(options):
         why = "one of the question's options is empty"
     elif len({option.casefold() for option in options}) < len(options):
         why = "two of the question's options are the same"
     elif protocol == "letter" and len(options) > len(ascii_uppercase):
-        why = f"{len(options)} options are more than there are letters: ask by likelihood"
+        why = f"{len(options)} options, but only {len(ascii_uppercase)} letters: use the protocol likelihood"
     return Failure(kind="input", message=why, attempts=0) if why else None
 
 
@@ -127,11 +127,11 @@ ConditionKind = Literal["closed", "images", "options", "question", "first", "ora
 AGENT_LINE = "bm25"
 """What an agent searches with where its condition does not say."""
 
+_WORDS_OF_CONDITIONS = ("closed", "oracle", "images", "options", "question", "agent")
 _FORMS = (
-    "write closed, oracle, images, options, question, 'first 20%', 'first 20% of sentences', a retriever line with how "
-    "many: "
-    "'bm25 + dense @3' or 'bm25 + dense @3 documents', or 'agent over bm25 + dense'; a protocol may follow: "
-    "'closed, letter'"
+    "use closed, oracle, images, options, question, 'first 20%', 'first 20% of sentences', a retriever line with the "
+    "number of passages ('bm25 + dense @3') or documents ('bm25 + dense @3 documents'), or 'agent over bm25 + dense'; "
+    "a protocol may follow: 'closed, letter'"
 )
 _MAX_CHARACTERS = 2000
 _PROTOCOL = re.compile(rf"(?P<base>.*?)\s*,\s*(?P<protocol>{'|'.join(map(re.escape, PROTOCOLS))})", re.DOTALL)
@@ -209,13 +209,16 @@ class Condition(Struct, frozen=True, kw_only=True):
     def by(self, protocol: str) -> Condition:
         """The same condition under a protocol; a combination that can't be is a `UsageError`."""
         if protocol.startswith("likelihood") and self.kind in ("agent", "images"):
-            what = "an agent's answer is written, not chosen" if self.kind == "agent" else "images can't be shown"
+            what = "an agent writes its answer" if self.kind == "agent" else "the model can't be shown images"
             raise UsageError(
-                f"{self.base} can't be asked by option likelihood: {what}",
-                fix=f"ask it by letter: '{self.base}, letter', or leave it out",
+                f"{self.base} can't be combined with option likelihood: {what}",
+                fix=f"write '{self.base}, letter', or leave this condition out",
             )
         if protocol == FREE and self.kind == "options":
-            raise UsageError("without the question there is nothing to answer in free text", fix="ask it by letter")
+            raise UsageError(
+                "free text can't be combined with options: the model does not see the question",
+                fix="write 'options, letter'",
+            )
         return msgspec.structs.replace(self, name=self.base + protocol_ending(protocol), protocol=protocol)
 
 
@@ -266,10 +269,10 @@ def _agent_options(text: str, written: str | None) -> AgentOptions:
         name, equals, value = (word.strip() for word in part.partition("="))
         known = name in _NUMBERS or name in _WORDS
         if not known or not equals or name in given:
-            problem = "is given twice" if name in given else "is none of its options"
+            problem = "is given twice" if name in given else "is not one of its options"
             raise UsageError(
-                f"{text!r} is no condition: {part.strip()!r} {problem}",
-                fix=f"an agent takes {', '.join([*_NUMBERS, *_WORDS])}: agent[turns=4,exclude=source] over bm25",
+                f"{text!r} is not a condition: {part.strip()!r} {problem}",
+                fix=f"use {', '.join([*_NUMBERS, *_WORDS])}, for example: agent[turns=4,exclude=source] over bm25",
             )
         given[name] = _agent_value(text, name, value)
     return msgspec.convert(given, AgentOptions)
@@ -285,8 +288,11 @@ def _agent_value(text: str, name: str, value: str) -> int | str:
         if value.isascii() and value.isdigit() and len(value) <= 7 and low <= int(value) <= high:
             return int(value)
         allowed = f"a whole number from {low} to {high}"
-    raise UsageError(f"{text!r} is no condition: {name} can't be {value!r}", fix=f"give {name} as {allowed}")
+    raise UsageError(f"{text!r} is not a condition: {name} can't be {value!r}", fix=f"give {name} as {allowed}")
 
 
 def _refuse(text: str) -> NoReturn:
-    raise UsageError(f"{text!r} is no condition", fix=_FORMS)
+    guess = did_you_mean(text.strip(), _WORDS_OF_CONDITIONS)
+    if "@" not in text and text.strip() not in _WORDS_OF_CONDITIONS and not guess and text.strip():
+        guess = f"for the 3 best passages that a retriever line finds, write '{text.strip()[:80]} @3'; otherwise "
+    raise UsageError(f"{text!r} is not a condition", fix=f"{guess}{_FORMS}")

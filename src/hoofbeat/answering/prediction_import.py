@@ -87,10 +87,10 @@ class PredictionRow(Struct, frozen=True, kw_only=True):
         if value is None or (isinstance(value, float) and math.isnan(value)):
             return ""
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise bad(self, f"the field {field!r} should hold a name and holds {_kind(value)}")
+            raise bad(self, f"the field {field!r} should hold a name but holds {_kind(value)}")
         name = str(value).strip()
         if not name.isprintable() or plain_cell(name) != name:
-            raise bad(self, f"the field {field!r} holds a name that a table can't show as it is")
+            raise bad(self, f"the field {field!r} holds a name with characters that are not allowed in a table")
         return name
 
     def text(self, field: str) -> str:
@@ -99,7 +99,7 @@ class PredictionRow(Struct, frozen=True, kw_only=True):
         if value is None or (isinstance(value, float) and math.isnan(value)):
             return ""
         if not isinstance(value, str):
-            raise bad(self, f"the field {field!r} should hold text and holds {_kind(value)}")
+            raise bad(self, f"the field {field!r} should hold text but holds {_kind(value)}")
         return value
 
 
@@ -119,7 +119,7 @@ def each_row(path: Path) -> Iterator[PredictionRow]:
     plain = next((suffix for suffix in reversed(names) if suffix != ".gz"), "")
     if plain not in _FORMATS or (plain == ".parquet" and ".gz" in names[-1:]):
         raise UsageError(
-            "this file's kind is not known by its name",
+            "the name of this file does not show its format",
             where=str(path),
             fix="name a .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet file",
         )
@@ -144,9 +144,9 @@ def _json_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Predi
         try:
             values = decode(line.removeprefix(b"\xef\xbb\xbf"))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-            raise bad(row, f"the line is no JSON: {err}") from err
+            raise bad(row, f"the line is not JSON: {err}") from err
         if not isinstance(values, dict):
-            raise bad(row, f"the line should hold an object and holds {_kind(values)}")
+            raise bad(row, f"the line should hold an object but holds {_kind(values)}")
         yield _checked(msgspec.structs.replace(row, values=values))
 
 
@@ -178,7 +178,7 @@ def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Predic
             yield _checked(msgspec.structs.replace(row, values=values))
     except csv.Error as err:
         raise bad(
-            PredictionRow(values={}, file=path, place=f"line {reader.line_num}"), f"the line is no CSV: {err}"
+            PredictionRow(values={}, file=path, place=f"line {reader.line_num}"), f"the line is not CSV: {err}"
         ) from err
 
 
@@ -221,7 +221,7 @@ def find_fields(path: Path, given: Mapping[str, str], present: Iterable[str]) ->
 
 
 GIVEN = "given"
-_MISSING = "the file has no answer of this system to this question"
+_MISSING = "the file has no answer by this system to this question"
 _IN, _OUT = ("prompt_tokens", "input_tokens", "tokens_in"), ("completion_tokens", "output_tokens", "tokens_out")
 _IDS = "give different questions different ids (--dataset FIELD keeps data sets apart)"
 _GOLD = "correct that line; numbers need --count-from 0 or 1"
@@ -273,7 +273,7 @@ class _Importing:
         self.fields = find_fields(path, wanted.fields, {name for row in each_row(path) for name in row.values})
         if not self.fields.predicted and not self.fields.text:
             raise UsageError(
-                "no field is known to hold what was predicted",
+                "no field with predictions was recognised",
                 where=str(path),
                 fix="name it: --predicted FIELD (a letter or an option), or --text FIELD (a model's whole output)",
             )
@@ -294,7 +294,7 @@ class _Importing:
             if known is not None and name not in items:
                 raise bad(row, f"the benchmark has no question {name!r}", "name the benchmark that was answered")
             if owners.setdefault(name, (dataset, row.name(self.fields.id))) != (dataset, row.name(self.fields.id)):
-                raise bad(row, f"two questions would be called {name!r}", "give them ids of their own")
+                raise bad(row, f"two questions would get the id {name!r}", "give each question its own id")
             item = items.setdefault(name, PredictedQuestion(name, dataset))
             gold, predicted = (row.values.get(of) if of else None for of in (self.fields.answer, self.fields.predicted))
             item.learn(row, row.text(self.fields.question), options_of(row, self.fields.options), gold, predicted)
@@ -324,7 +324,7 @@ class _Importing:
                     raise bad(
                         row,
                         f"{answer.model} answers {answer.question!r} twice",
-                        "leave one out, or name the field that tells them apart: --sample, --condition-field",
+                        "remove one, or name the field in which they differ: --sample, --condition-field",
                     )
                 seen.add(key)
                 self._count(answer)
@@ -377,7 +377,7 @@ class _Importing:
         elif self.fields.text and row.values.get(self.fields.text) is not None:
             found = read_choice(row.text(self.fields.text), tuple(ascii_uppercase) if item.lettered else options)
         else:
-            found = ParsedChoice(None, "none", "nothing is predicted")
+            found = ParsedChoice(None, "none", "the prediction is empty")
         return structs.replace(base, options=options, choice=found.choice, reading=found.words)
 
     def _condition(self, row: PredictionRow) -> str:
@@ -508,12 +508,12 @@ class PredictedQuestion:
         self.rows += 1
         if text and self.known is None:
             if self.text and self.text != text:
-                raise bad(row, f"the question {self.name!r} has another text on an earlier line", _IDS)
+                raise bad(row, f"the question {self.name!r} has a different text on an earlier line", _IDS)
             self.text = text
         if shown and not self.options and self.known is None:
             self.options = shown
         elif shown and sorted(map(caseless, shown.values())) != sorted(map(caseless, self.options.values())):
-            raise bad(row, f"the question {self.name!r} has other options elsewhere", _IDS)
+            raise bad(row, f"the question {self.name!r} has different options on another line", _IDS)
         if gold is not None and self.known is None:
             self._golds.setdefault((_hashable(row, gold), tuple(shown.items())), row)
         if isinstance(predicted, str) and predicted.strip():
@@ -532,7 +532,7 @@ class PredictedQuestion:
         for (gold, shown), row in self._golds.items():
             found = self._gold(gold, dict(shown), count_from, row)
             if answer and found != answer:
-                raise bad(row, f"the question {self.name!r} has another gold answer on an earlier line", _IDS)
+                raise bad(row, f"the question {self.name!r} has a different gold answer on an earlier line", _IDS)
             answer = found
         facets: dict[str, str | list[str]] = {"dataset": self.dataset} if self.dataset else {}
         options = tuple(self.options.values())
@@ -545,7 +545,7 @@ class PredictedQuestion:
             return str(value)
         found = self.chosen(value, shown, count_from)
         if found.choice is None:
-            raise bad(row, f"the gold answer of {self.name!r} is none of its options: {found.why}", _GOLD)
+            raise bad(row, f"the gold answer of {self.name!r} is not one of its options: {found.why}", _GOLD)
         return found.choice
 
     def shown(self, row_options: OptionsByLetter) -> OptionsByLetter:
@@ -562,10 +562,10 @@ class PredictedQuestion:
         if isinstance(value, list):
             return ParsedChoice(None, "ambiguous", "several options are predicted")
         if isinstance(value, bool) or not isinstance(value, str | int):
-            return ParsedChoice(None, "none", "what is predicted is neither letter nor text")
+            return ParsedChoice(None, "none", "the prediction is neither a letter nor text")
         said = str(value).strip()
         if not said:
-            return ParsedChoice(None, "none", "nothing is predicted")
+            return ParsedChoice(None, "none", "the prediction is empty")
         dressed = _DRESSED.match(said)
         for key in (said, said.upper(), dressed[1] if dressed else "", dressed[1].upper() if dressed else ""):
             if key in shown:
@@ -584,10 +584,10 @@ def _letter(value: str) -> str:
 
 def _numbered(number: int, texts: list[str], count_from: int | None) -> ParsedChoice:
     if count_from is None:
-        return ParsedChoice(None, "ambiguous", "a number may count from 0 or from 1")
+        return ParsedChoice(None, "ambiguous", "it is not known whether numbers count from 0 or from 1")
     place = number - count_from
     if not 0 <= place < len(texts):
-        return ParsedChoice(None, "none", "the number is none of the options'")
+        return ParsedChoice(None, "none", "no option has this number")
     return ParsedChoice(texts[place], "number")
 
 

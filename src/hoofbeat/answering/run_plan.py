@@ -50,7 +50,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         asking = next((system.condition for system in self.systems if _asks_a_model(system.condition)), None)
         if asking is not None:
             raise UsageError(
-                f"what {asking.base} will show is known only after it has asked a model, so it can't be estimated",
+                f"the cost of {asking.base} can't be estimated: its retriever asks a model first",
                 fix="estimate the retrieval by itself: hoofbeat retrieve --estimate",
             )
         return _Answering(self, session, progress).grid().estimate()
@@ -98,9 +98,7 @@ def plan_run(
             parse(condition.line)
     questions = bench.first(limit)
     if not questions:
-        raise InputError(
-            "the benchmark holds no questions", where=str(bench.path), fix="name another, or build it again"
-        )
+        raise InputError("the benchmark has no questions", where=str(bench.path), fix="name another, or build it again")
     edition = {"edition": bench.edition} if bench.edition else {}
     systems = plan_systems(list(dict.fromkeys(answerers)), parsed, questions, tuple(protocols))
     return RunPlan(

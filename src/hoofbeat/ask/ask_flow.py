@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from hoofbeat.answering import PlannedAnswer
 from hoofbeat.answering.answer_calls import fit
 from hoofbeat.ask.ask_records import (
+    AUTO,
     BY_DOCUMENT,
     MAX_CHARACTERS,
     AnswerPart,
@@ -31,7 +32,7 @@ from hoofbeat.ask.ask_records import (
     SourceAgreement,
     SourceReply,
 )
-from hoofbeat.ask.similar_reports import ASKED, SearchableCorpus, find_reports
+from hoofbeat.ask.similar_reports import ASKED, SearchableCorpus, find_reports, searched_together
 from hoofbeat.audit.answers_by_source import (
     WINDOW,
     PlannedSourceAnswer,
@@ -55,9 +56,9 @@ from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.retrieval.line import cost_bound
 from hoofbeat.window import nothing_fits
 
-NOT_SHOWN = "no passage of this number was shown"
-NO_WORD = "the passage has no word in common with this sentence"
-UNCITED = "it cites no passage"
+NOT_SHOWN = "no passage has this number"
+NO_WORD = "the cited passage shares no word with this sentence"
+UNCITED = "the answer cites no passage"
 _RANGE = r"\d{1,4}(?:\s*[-–]\s*\d{1,4})?"
 _CITING = re.compile(
     rf"[\[(]\s*(?:passages?|p\.)?\s*({_RANGE}(?:\s*(?:,|;|and|&)\s*(?:passages?\s*)?{_RANGE})*)\s*[\])]", re.I
@@ -66,12 +67,12 @@ _BRACKETS = re.compile(r"\[|\(\s*(?:passage|p\.)", re.I)
 _ONE = re.compile(r"(\d{1,4})(?:\s*[-–]\s*(\d{1,4}))?")
 _MAX_WIDTH = 20
 _QUOTES = {
-    "quote not found": "a quote that is not in what was shown",
-    "quote changed": "a quote that changes the words of what was shown",
-    "quote cut": "a quote that stops short of a word that turns it round",
-    "statement differs": "a sentence that may say otherwise than what was shown",
-    "quote too short": "a quote too short to tell where it stands",
-    "section not shown": "a section that was not shown",
+    "quote not found": "this quote is not in the passages",
+    "quote changed": "this quote changes the words of a passage",
+    "quote cut": "this quote leaves out a word that reverses its meaning",
+    "statement differs": "this sentence may contradict the passages",
+    "quote too short": "this quote is too short to find its place",
+    "section not shown": "this section was not shown to the model",
 }
 
 
@@ -136,7 +137,7 @@ def check_answer(text: str, parts: Sequence[AnswerPart], shown: Sequence[Passage
 
 
 PROMPT = "ask-case"
-TOO_LONG = "the case is too long for this model to read together with a report; shorten it and ask again"
+TOO_LONG = "the case and one report together are too long for this model; shorten the case and ask again"
 
 
 def answer_case(
@@ -229,7 +230,10 @@ def ask_sources(
 ) -> SourceAgreement:
     """Put the case to each of the sources found first, and compare what they answer."""
     pack = replace(load_pack(ask.pack), reader=_READER)
-    found = _sources(ask, shelves, line_model, progress)
+    if ask.by == AUTO:
+        return SourceAgreement(by="", labels=(), diverging=(), sources=(), why_not=_NO_INSTITUTION)
+    having = [shelf for shelf in shelves if ask.by == BY_DOCUMENT or ask.by in shelf.facets()]
+    found = _sources(ask, having, line_model, progress)
     chosen = found[: ask.max_sources]
     empty = SourceAgreement(
         by=ask.by,
@@ -237,10 +241,11 @@ def ask_sources(
         diverging=tuple(label.name for label in pack.labels if label.diverges),
         sources=(),
         left_out=len(found) - len(chosen),
+        corpora_left_out=tuple(shelf.name for shelf in shelves if shelf not in having),
     )
     if len(chosen) < 2:
-        only = f"only {chosen[0].name} was found" if chosen else "no source was found"
-        return replace(empty, why_not=f"{only}, so there is nothing to compare")
+        only = f"the search found only one, {chosen[0].name}" if chosen else "the search found none"
+        return replace(empty, why_not=only)
     question = Question(id=ASKED, text=ask.text)
     planned = _plans(ask, question, chosen, model, pack, line_model, progress)
     answers = answer_from_sources(model, planned, pack, progress=progress)
@@ -266,18 +271,20 @@ def _dates(chosen: Sequence[_Source], answers: Sequence[Answer]) -> dict[str, st
 def _sources(
     ask: AskRequest, shelves: Sequence[SearchableCorpus], line_model: Callable[[str], Model] | None, progress: Progress
 ) -> list[_Source]:
-    """The sources in the order their best documents are found; those of several corpora take turns."""
-    ranked: list[tuple[int, int, SearchableCorpus, Document]] = []
-    for number, shelf in enumerate(shelves):
-        with shelf.searching(ask.line, model=line_model, progress=progress) as retriever:
-            hits = retriever.search([(ASKED, ask.text)], _DEPTH)[0]
-        ranked += [(hit.rank, number, shelf, shelf.corpus.get(hit.document)) for hit in hits]
-    groups: dict[tuple[int, str], _Source] = {}
-    for _, number, shelf, document in sorted(ranked, key=lambda each: each[:2]):
+    """The sources in the order of their best documents, over all corpora together."""
+    if not shelves:
+        return []
+    together = searched_together(shelves)
+    with together.searching(ask.line, model=line_model, progress=progress) as retriever:
+        hits = retriever.search([(ASKED, ask.text)], _DEPTH)[0]
+    groups: dict[tuple[str, str], _Source] = {}
+    for hit in hits:
+        shelf, id = together.origin(hit.document)
+        document = shelf.corpus.get(id)
         names = [document.id] if ask.by == BY_DOCUMENT else facet_values(document.facets, ask.by)
         for name in names:
-            before = groups.get((number, name), _Source(name=name, shelf=shelf, documents=()))
-            groups[number, name] = replace(before, documents=(*before.documents, document))
+            before = groups.get((shelf.name, name), _Source(name=name, shelf=shelf, documents=()))
+            groups[shelf.name, name] = replace(before, documents=(*before.documents, document))
     return _told_apart(list(groups.values()))
 
 
@@ -337,11 +344,15 @@ def _of_group(retriever: Retriever, question: Question, source: _Source, window:
     )
 
 
-NO_MODEL = "No model was chosen, so reports were searched for and nothing was answered."
-_NOTHING = "Nothing was found, so the model was not asked."
+NO_MODEL = "No model was chosen: Hoofbeat searched for reports, and did not answer or compare sources."
+_NOTHING = "The search found nothing, so the model was not asked."
 _NO_WORDS = (
-    "No word of the case stands in what was found: these reports are merely the nearest by meaning, if that. Encoders "
-    "that come with the package read English."
+    "No report contains a word of the case. These reports are only the nearest in meaning, and may have nothing to do "
+    "with it. The encoders that come with Hoofbeat read English."
+)
+_NO_INSTITUTION = (
+    "these documents do not say which institution they are from. To compare document by document, choose “each "
+    "document by itself” (at the terminal: --by document)"
 )
 
 
@@ -351,11 +362,11 @@ def check_ask(ask: AskRequest) -> None:
         raise UsageError("there is no case to search for", fix="describe the case in a few words or sentences")
     if len(ask.text) > MAX_CHARACTERS:
         raise UsageError(
-            f"the case has {len(ask.text):,} characters, and {MAX_CHARACTERS:,} can be searched for",
+            f"the case has {len(ask.text):,} characters; the maximum is {MAX_CHARACTERS:,}",
             fix="leave out what does not matter for the question",
         )
     if cost_bound(parse(ask.line)).calls and not ask.model:
-        raise UsageError(f"the line {ask.line} asks a language model, and none is chosen", fix="choose a model")
+        raise UsageError(f"the line {ask.line} asks a language model, but no model is chosen", fix="choose a model")
     if ask.by and ask.model:
         load_pack(ask.pack)
 
@@ -385,12 +396,12 @@ def run_ask(
 
     def load(spec: str) -> Model:
         if model is None or spec:
-            raise UsageError("a retriever line may ask the chosen model only", fix="leave model= out of the line")
+            raise UsageError("a retriever line may use only the chosen model", fix="remove model= from the line")
         return model
 
     line_model = load if model is not None else None
     reports, failure = find_reports(ask, shelves, model=line_model, progress=progress)
-    notes = [f"The search failed: {failure.kind}: {failure.message}"] if failure else []
+    notes = [f"The search failed: {failure.message} ({failure.kind})."] if failure else []
     if reports and not any(each.marks for report in reports for each in report.passages):
         notes.append(_NO_WORDS)
     if model is None:
@@ -426,25 +437,25 @@ def _window_notes(found: AskResult, model: Model) -> list[str]:
     told = []
     if found.cited is not None and found.cited.answer.dropped:
         left, shown = len(found.cited.answer.dropped), len(found.cited.answer.evidence)
-        told.append(f"the answer is from {shown} passages; of {left} more there was no room for all")
+        told.append(f"the model saw {shown} passages; {left} more did not fit completely")
     replies = found.agreement.sources if found.agreement is not None else ()
     searched = [each.name for each in replies if any(step.stage == WINDOW for step in each.answer.trace)]
     cut = [each.name for each in replies if each.answer.dropped]
-    told += [f"sources that do not fit were searched: {', '.join(searched)}"] if searched else []
-    told += [f"not all that was found fits: {', '.join(cut)}"] if cut else []
+    told += [f"too long to show whole, so searched: {', '.join(searched)}"] if searched else []
+    told += [f"some passages did not fit: {', '.join(cut)}"] if cut else []
     if not told and model.window.source not in ("assumed", "unchecked"):
         return []
-    return [f"The model's window ({model.window}): {'; '.join(told) or 'it kept nothing from being shown'}."]
+    return [f"The model's context window ({model.window}): {'; '.join(told) or 'everything fitted'}."]
 
 
 def choose_by(wanted: str, shelves: Sequence[SearchableCorpus]) -> str:
-    """What tells sources apart: as wanted, or for `auto` the facet `institution` where there is one, else nothing."""
+    """What tells sources apart: as wanted; `auto` becomes `institution` where a corpus has that facet."""
     facets = [set(shelf.facets()) for shelf in shelves]
     if wanted == "auto":
-        return "institution" if facets and all("institution" in each for each in facets) else ""
+        return "institution" if any("institution" in each for each in facets) else AUTO
     if wanted in {"", "none"}:
         return ""
     if wanted != BY_DOCUMENT and not any(wanted in each for each in facets):
         known = ", ".join(sorted(set().union(*facets))) or "no facet"
-        raise UsageError(f"sources can't be told apart by {wanted!r}", fix=f"use {BY_DOCUMENT}, or one of: {known}")
+        raise UsageError(f"sources can't be distinguished by {wanted!r}", fix=f"use {BY_DOCUMENT}, or one of: {known}")
     return wanted

@@ -38,7 +38,7 @@ class AskJob:
         self.ask = ask
         self.corpora = tuple(corpora)
         self.state: JobState = "waiting"
-        self.step = "waiting for its turn"
+        self.step = "other cases come first"
         self.done = 0
         self.total: int | None = None
         self.version = 0
@@ -101,8 +101,8 @@ class AskQueue:
             busy = sum(not each.over for each in self._jobs.values())
             if busy >= self.max_running + self.waiting:
                 raise ServerBusyError(
-                    f"{busy} cases are being looked at on this server already",
-                    fix="wait a minute and ask again; what you wrote is still in the form",
+                    f"this server is busy with {busy} other cases",
+                    fix="wait a minute and ask again; your text is still in the form",
                 )
             self._jobs[job.id] = job
         threading.Thread(target=self._run, args=(job, work), daemon=True, name="ask").start()
@@ -119,7 +119,7 @@ class AskQueue:
         job = self.get(name)
         if job is not None and not job.over:
             job.stopping.set()
-            job.end("stopped", "This was stopped.")
+            job.end("stopped", "You stopped this.")
         return job
 
     def _run(self, job: AskJob, work: Callable[[AskJob], None]) -> None:
@@ -131,11 +131,11 @@ class AskQueue:
                 work(job)
                 job.end("done")
             except AskCancelledError:
-                job.end("stopped", "This was stopped.")
+                job.end("stopped", "You stopped this.")
             except HoofbeatError as err:
                 job.end("failed", err.what, err.fix or "")
             except Exception as err:  # the text of an error may hold the case, so its kind has to do
-                job.end("failed", f"this should not happen ({type(err).__name__})", "please report it")
+                job.end("failed", f"an unexpected error ({type(err).__name__})", "please report it")
 
     def _forget(self) -> None:
         now = time.monotonic()

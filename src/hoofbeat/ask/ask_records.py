@@ -12,12 +12,35 @@ MAX_CHARACTERS = 200_000
 """A longer case is refused: no search gets better by it, and no model reads it."""
 
 BY_DOCUMENT = "document"
-"""Every document is a source of its own."""
+"""Every document is a source."""
+
+AUTO = "auto"
+"""Sources are institutions, where documents name theirs."""
 
 NOTICE = (
-    "Research software, not for clinical use. Nobody has checked what is found or written here: read the reports "
-    "themselves, and do not use any of it to care for a patient."
+    "Research software, not for clinical use. Nobody has checked these results. Read the reports themselves, and do "
+    "not use any of this to care for a patient."
 )
+LIMITS = (
+    "It sees only the case and the numbered passages. It can't look anything up, see images, remember earlier cases or "
+    "notice that a report is out of date, and it does not say how sure it is."
+)
+"""What no model can do here."""
+
+
+def model_limits(model: str) -> str:
+    """What a reader should know of the model that answers."""
+    name = model.partition("[")[0]
+    if name == "embedded":
+        return (
+            f"{LIMITS} The embedded model is very small (135 million parameters): it shows that calls work, and its "
+            "answers are mostly wrong."
+        )
+    if name.startswith("embedded:"):
+        return f"{LIMITS} A small model on this machine makes many mistakes."
+    if name.startswith("replay:"):
+        return f"{LIMITS} It replays recorded replies, so it fails on a case that was not recorded."
+    return LIMITS
 
 
 class AskRequest(Struct, frozen=True, kw_only=True):
@@ -99,8 +122,8 @@ class SourceReply(Struct, frozen=True, kw_only=True):
 class SourceAgreement(Struct, frozen=True, kw_only=True):
     """What several sources answer, and how every two of them relate.
 
-    `labels` are those of the pack in their order, from absent to contradictory; `left_out` counts sources that were
-    found and not asked.
+    `labels` are those of the pack in their order, from absent to contradictory. `left_out` counts sources that were
+    found and not asked; `corpora_left_out` have no facet `by`, so their documents belong to no source.
     """
 
     by: str
@@ -109,6 +132,7 @@ class SourceAgreement(Struct, frozen=True, kw_only=True):
     sources: tuple[SourceReply, ...]
     comparisons: tuple[Comparison, ...] = ()
     left_out: int = 0
+    corpora_left_out: tuple[str, ...] = ()
     why_not: str = ""
 
 
@@ -178,22 +202,53 @@ def agreement_view(agreement: SourceAgreement) -> AgreementView:
 
 
 def _sentence(agreement: SourceAgreement) -> str:
-    """How many sources answer, and what the pairs of those that do are."""
+    """Whether the sources agree, or why that can't be said; then how many answer, and how their pairs relate."""
+    told = [_verdict(agreement)]
+    asked = len(agreement.sources)
+    if asked:
+        failed, silent = _failed(agreement), _silent(agreement)
+        parts = [f"{asked - failed - silent} of {asked} sources answer"]
+        parts += [f"{silent} {'does' if silent == 1 else 'do'} not address the question"] if silent else []
+        parts += [f"{failed} could not be asked"] if failed else []
+        told.append(f"{', '.join(parts)}.")
+    counts, broken = _pair_counts(agreement)
+    pairs = [f"{counts[label]} {label}" for label in agreement.labels if counts[label]]
+    pairs += [f"{broken} could not be compared"] if broken else []
+    told += [f"Pairs of sources that both answer: {', '.join(pairs)}."] if pairs else []
+    left = agreement.left_out
+    told += [f"{left} more {'source was' if left == 1 else 'sources were'} found and not asked."] if left else []
+    if agreement.corpora_left_out:
+        names = ", ".join(agreement.corpora_left_out)
+        told.append(f"Not compared, because their documents name no {agreement.by}: {names}.")
+    return " ".join(told)
+
+
+def _verdict(agreement: SourceAgreement) -> str:
+    cannot = "Whether the sources agree can't be said:"
     if agreement.why_not:
-        return f"Sources were not compared: {agreement.why_not}."
-    failed = sum(source.answer.failure is not None for source in agreement.sources)
-    silent = sum(bool(source.answer.absent) for source in agreement.sources)
-    speaking = len(agreement.sources) - failed - silent
-    parts = [f"{speaking} of {len(agreement.sources)} sources answer"]
-    parts += [f"{silent} do not address it" if silent != 1 else "1 does not address it"] if silent else []
-    parts += [f"{failed} could not be asked"] if failed else []
-    counts = Counter(each.label for each in agreement.comparisons if each.label and each.label != agreement.labels[0])
-    broken = sum(each.failure is not None for each in agreement.comparisons) if speaking > 1 else 0
-    told = [f"{counts[label]} {label}" for label in agreement.labels if counts[label]]
-    told += [f"{broken} could not be compared"] if broken and not failed else []
-    pairs = f" Of the pairs that both answer: {', '.join(told)}." if told else ""
-    left = f" {agreement.left_out} more sources were found and not asked." if agreement.left_out else ""
-    verdict = ""
-    if counts:
-        verdict = " They do not all agree." if any(counts[name] for name in agreement.diverging) else " They agree."
-    return f"{', '.join(parts)}.{pairs}{verdict}{left}"
+        return f"{cannot} {agreement.why_not}."
+    speaking = len(agreement.sources) - _failed(agreement) - _silent(agreement)
+    counts, broken = _pair_counts(agreement)
+    if any(counts[name] for name in agreement.diverging):
+        return "The sources do not all agree."
+    if speaking < 2:
+        return f"{cannot} {'only one source answers' if speaking else 'no source answers'} the question."
+    if not counts:
+        return f"{cannot} their answers could not be compared."
+    return "Those that could be compared agree." if broken else "The sources that answer agree."
+
+
+def _failed(agreement: SourceAgreement) -> int:
+    return sum(source.answer.failure is not None for source in agreement.sources)
+
+
+def _silent(agreement: SourceAgreement) -> int:
+    return sum(bool(source.answer.absent) for source in agreement.sources)
+
+
+def _pair_counts(agreement: SourceAgreement) -> tuple[Counter[str], int]:
+    """The labels of the pairs in which both sources answer, and how many of these pairs could not be compared."""
+    speaking = {each.name for each in agreement.sources if not each.answer.failure and not each.answer.absent}
+    pairs = [each for each in agreement.comparisons if {each.a, each.b} <= speaking]
+    labels = Counter(each.label for each in pairs if each.label and each.label != agreement.labels[0])
+    return labels, sum(each.failure is not None for each in pairs)

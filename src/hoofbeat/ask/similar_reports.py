@@ -1,10 +1,12 @@
 """Similar reports: what a retriever line finds for a case, with the passages that matched and the words they share.
 
-Each corpus has its indexes, made once and used by one search at a time.
+Each corpus has its indexes, made once and used by one search at a time. Several corpora are searched as one collection:
+scores from two indexes can't be compared, because each weighs words by its own documents.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections import Counter
@@ -31,25 +33,18 @@ _LOOKED_AT = 2000
 _FEWEST, _MOST = 2, 60
 
 
-class SearchableCorpus:
-    """One corpus and the indexes over it, kept in the user's cache."""
+class _Searchable:
+    """Something with indexes, which are made when they are first used; one search at a time."""
 
-    def __init__(
-        self, name: str, corpus: Corpus, *, encoder: Callable[[str], Encoder] | None = None, keep: bool = True
-    ) -> None:
-        self.name = name
-        self.corpus = corpus
-        self._encoder = encoder
-        self._keep = keep
+    def __init__(self) -> None:
         self._indexes: IndexSet | None = None
         self._lock = threading.Lock()
-        self._places: dict[str, int] = {}
 
     @contextmanager
     def searching(
         self, line: str, *, model: Callable[[str], Model] | None = None, progress: Progress = SILENT
     ) -> Iterator[Retriever]:
-        """A retriever over the corpus; whoever else wants one waits, as indexes are made when they are first used."""
+        """A retriever; whoever else wants one waits."""
         with self._lock:
             if self._indexes is None:
                 self._indexes = self._made()
@@ -59,8 +54,26 @@ class SearchableCorpus:
             finally:
                 self._indexes.progress = SILENT
 
+    def _made(self) -> IndexSet:
+        raise NotImplementedError
+
+
+class SearchableCorpus(_Searchable):
+    """One corpus and the indexes over it, kept in the user's cache."""
+
+    def __init__(
+        self, name: str, corpus: Corpus, *, encoder: Callable[[str], Encoder] | None = None, keep: bool = True
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.corpus = corpus
+        self.encoder = encoder
+        self.keep = keep
+        self.joined: dict[tuple[int, ...], JoinedCorpora] = {}
+        self._places: dict[str, int] = {}
+
     def place(self, document: str) -> int:
-        """Where a document stands in its corpus, counted from 1."""
+        """The number of a document in its corpus, counted from 1."""
         if not self._places:
             self._places = {name: number for number, name in enumerate(self.corpus.ids(), 1)}
         return self._places[document]
@@ -69,17 +82,79 @@ class SearchableCorpus:
         """The facets by which its documents could be told apart as sources."""
         return source_facets(self.corpus)
 
-    def _made(self) -> IndexSet:
+    def content(self) -> str:
+        """The hash of its documents."""
+        return file_sha256(self.corpus.artefact.file(DOCUMENTS))
+
+    def of_passages(self) -> bool:
+        """Whether its documents were published as passages."""
         first = next(iter(self.corpus.documents()), None)
-        published = first is not None and is_passage(first)
-        content = file_sha256(self.corpus.artefact.file(DOCUMENTS))
-        return index_documents(self.corpus, content, passages=published, encoder=self._encoder, keep=self._keep)
+        return first is not None and is_passage(first)
+
+    def origin(self, document: str) -> tuple[SearchableCorpus, str]:
+        """The corpus of a document that was found, and the document's id in it."""
+        return self, document
+
+    def own(self, passage: Passage) -> Passage:
+        """A passage that was found, as its corpus has it."""
+        return passage
+
+    def _made(self) -> IndexSet:
+        return index_documents(
+            self.corpus, self.content(), passages=self.of_passages(), encoder=self.encoder, keep=self.keep
+        )
+
+
+class JoinedCorpora(_Searchable):
+    """Several corpora searched as one collection, so that their documents are ranked together."""
+
+    def __init__(self, shelves: Sequence[SearchableCorpus]) -> None:
+        super().__init__()
+        self.shelves = tuple(shelves)
+
+    def __iter__(self) -> Iterator[Document]:
+        for number, shelf in enumerate(self.shelves):
+            for document in shelf.corpus.documents():
+                yield replace(document, id=f"{number}:{document.id}")
+
+    def get(self, name: str) -> Document:
+        """A document by its id in this collection."""
+        shelf, id = self.origin(name)
+        return replace(shelf.corpus.get(id), id=name)
+
+    def origin(self, document: str) -> tuple[SearchableCorpus, str]:
+        """The corpus of a document that was found, and the document's id in it."""
+        number, _, id = document.partition(":")
+        return self.shelves[int(number)], id
+
+    def own(self, passage: Passage) -> Passage:
+        """A passage that was found, as its corpus has it."""
+        id = self.origin(passage.document)[1]
+        return replace(passage, id=passage.id.replace(passage.document, id, 1), document=id)
+
+    def _made(self) -> IndexSet:
+        content = hashlib.sha256("\n".join(shelf.content() for shelf in self.shelves).encode()).hexdigest()
+        return index_documents(
+            self,
+            content,
+            passages=all(shelf.of_passages() for shelf in self.shelves),
+            encoder=self.shelves[0].encoder,
+            keep=all(shelf.keep for shelf in self.shelves),
+        )
+
+
+def searched_together(shelves: Sequence[SearchableCorpus]) -> SearchableCorpus | JoinedCorpora:
+    """One corpus as it is, several as one collection, which the first of them keeps for the next search."""
+    first = shelves[0]
+    if len(shelves) == 1:
+        return first
+    return first.joined.setdefault(tuple(map(id, shelves)), JoinedCorpora(shelves))
 
 
 def source_facets(corpus: Corpus) -> list[str]:
-    """Facets with a few values that several documents may share; of a large corpus the first documents are looked at.
+    """Facets with a few values that several documents may share; Hoofbeat reads the first documents of a large corpus.
 
-    A facet that most documents lack, or whose value is another for every one of many documents, tells no sources apart.
+    A facet that most documents lack, or that has another value in each of many documents, does not tell sources apart.
     """
     values: dict[str, set[str]] = {}
     having: dict[str, int] = {}
@@ -122,28 +197,25 @@ def find_reports(
     model: Callable[[str], Model] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[tuple[SimilarReport, ...], Failure | None]:
-    """The `k` best reports, and why some could not be looked for.
+    """The `k` best reports of all corpora together, and why the search failed.
 
-    Every corpus is searched by itself and they take turns: scores over two corpora can't be compared. Where the line
-    asks no model, a report brings the passages of it that match best; else the one that the line chose.
+    Where the line asks no model, a report has the passages that match best; else the one that the line chose.
     """
-    found: list[tuple[int, int, SimilarReport]] = []
-    failure: Failure | None = None
-    for number, shelf in enumerate(shelves):
-        with shelf.searching(ask.line, model=model, progress=progress) as retriever:
-            searched = retriever.run([(ASKED, ask.text)], ask.k)
-            failure = failure or searched.failures.get(ASKED)
-            hits = searched.hits[0]
-            passages = _passages(retriever, ask, hits)
-        for hit in hits:
-            document = shelf.corpus.get(hit.document)
-            found.append((hit.rank, number, _report(shelf, document, hit, passages[hit.document])))
-    found.sort(key=lambda each: each[:2])
-    return _numbered([report for _, _, report in found[: ask.k]], ask.text), failure
+    together = searched_together(shelves)
+    with together.searching(ask.line, model=model, progress=progress) as retriever:
+        searched = retriever.run([(ASKED, ask.text)], ask.k)
+        hits = searched.hits[0]
+        passages = _passages(retriever, ask, hits)
+    found = []
+    for hit in hits:
+        shelf, id = together.origin(hit.document)
+        own = [(together.own(passage), score) for passage, score in passages[hit.document]]
+        found.append(_report(shelf, shelf.corpus.get(id), hit, own))
+    return _numbered(found, ask.text), searched.failures.get(ASKED)
 
 
 def _passages(retriever: Retriever, ask: AskRequest, hits: Sequence[Hit]) -> dict[str, list[tuple[Passage, float]]]:
-    """The passages of each report that match, best first; they stand in the order of the text afterwards."""
+    """The matching passages of each report, best first."""
     indexes = retriever.indexes
     best = {hit.document: [(indexes.passage(hit.passage), hit.score)] for hit in hits if hit.passage}
     if not hits or cost_bound(parse(ask.line)).calls:
@@ -183,7 +255,7 @@ def _report(
 def _numbered(reports: Sequence[SimilarReport], text: str) -> tuple[SimilarReport, ...]:
     """Reports and their passages with the numbers by which they are cited, and the words they share with the case."""
     every = [each.passage.text for report in reports for each in report.passages]
-    wanted = _telling(ENGLISH, text, every)
+    wanted = telling_terms(text, every)
     number, numbered = 0, []
     for rank, report in enumerate(reports, 1):
         passages = []
@@ -195,7 +267,7 @@ def _numbered(reports: Sequence[SimilarReport], text: str) -> tuple[SimilarRepor
     return tuple(numbered)
 
 
-def _telling(analyzer: Analyzer, text: str, passages: Sequence[str]) -> frozenset[str]:
+def telling_terms(text: str, passages: Sequence[str], analyzer: Analyzer = ENGLISH) -> frozenset[str]:
     """The terms of a case that are worth marking: no common words, and of a long one none that most passages have."""
     terms = set(analyzer.terms(text)) - _COMMON
     if len(terms) <= _MANY_TERMS:

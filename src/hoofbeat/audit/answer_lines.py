@@ -46,14 +46,13 @@ def line_doubts(
 ) -> list[str]:
     """What is wrong with a line and a strength, in words; nothing where the rules find no fault."""
     found = [
-        f"its line for the table says otherwise than the answer: {each}"
-        for each in objections(statement, [answer, quote], question)
+        f"its table line differs from its answer: {each}" for each in objections(statement, [answer, quote], question)
     ]
     if strength not in ("", NONE_GIVEN):
         texts = [for_word_matching(passage.text) for passage in passages]
         # the grades of several recommendations are apart in the passages; one grade may itself have a semicolon
         if not _is_in(strength, texts) and not all(_is_in(part, texts) for part in _STRENGTHS.split(strength)):
-            found.append(f"the strength that it gives is not in what was shown: {strength}")
+            found.append(f"the strength it gives is not in the passages shown: {strength}")
     return found
 
 

@@ -259,7 +259,7 @@ def trace_steps(trace: HeroTrace) -> tuple[TraceStep, ...]:
 
 def _evidence_line(passage: EvidencePassage) -> str:
     beside = f", with its neighbours {', '.join(passage.neighbours)}" if passage.neighbours else ""
-    return f"{passage.heading}: {passage.characters} characters{beside}, led to by {passage.child}"
+    return f"{passage.heading}: {passage.characters} characters{beside}, found through {passage.child}"
 
 
 def _ranking(name: str, places: Sequence[ChildRank], head: str = "") -> TraceStep:
@@ -324,11 +324,13 @@ def limited_by_window(
     """What the model's window kept from being shown, as steps of the answer's trace."""
     told = f"{window:,} tokens" if window else f"{ASSUMED_WINDOW}"
     if shown.route == "retrieved" and (size > room.characters or shown.source in room.tight):
-        what = f"the source has {size:,} characters" + ("" if size > room.characters else ", more with passages' marks")
-        text = f"{what}, and the window ({told}) has room for {room.characters:,}"
+        what = f"the source has {size:,} characters" + (
+            "" if size > room.characters else ", more with passage headings"
+        )
+        text = f"{what}, but the model's window ({told}) fits only {room.characters:,}"
         yield TraceStep(stage=WINDOW, what="searched", text=text)
     if dropped:
-        text = f"the window ({told}) has no room for all that was found; not shown, or cut: {', '.join(dropped)}"
+        text = f"the model's window ({told}) is too small for all passages found; left out or cut: {', '.join(dropped)}"
         yield TraceStep(stage=WINDOW, what="cut", text=text)
 
 

@@ -57,8 +57,8 @@ def parse_answer_fields(text: str) -> dict[str, tuple[str, ...]]:
         known = name in _KNOWN or (name.startswith(_FACET) and name != _FACET)
         if not equals or not all(names) or not known:
             raise UsageError(
-                f"the fields of the answers can't be read at {part!r}",
-                fix=f"write name=field, with one of {', '.join(_KNOWN)}, {_FACET}NAME; several fields: focus+qtype",
+                f"--fields can't be read at {part!r}",
+                fix=f"write name=field; names: {', '.join(_KNOWN)}, {_FACET}NAME; join fields with +: focus+qtype",
             )
         found[name] = names
     return found
@@ -93,17 +93,19 @@ def read_source_answers(
         facets.setdefault(id, _facets(row, names))
         mine = rows.setdefault(id, {})
         if source in mine:
-            raise bad(row, f"the source {source} answers this question a second time: {text[:80]}")
+            raise bad(row, f"the source {source} answers this question twice: {text[:80]}")
         answer = "\n\n".join(filter(None, (row.text(field).strip() for field in names["answer"])))
         mine[source] = SourceAnswer(question=id, source=source, text=answer, absent=_absent(row, names))
     if not there:
-        raise InputError("the file holds no answer", where=str(path), fix="give a row for each answer of each source")
+        raise InputError("the file has no answers", where=str(path), fix="write one row per answer and source")
     if unknown := sorted(set(sources) - there):
-        raise UsageError(f"no answer is of the source {', '.join(unknown)}", fix=f"check --source; {_listed(there)}")
+        raise UsageError(
+            f"there is no answer from the source {', '.join(unknown)}", fix=f"check --source; {_listed(there)}"
+        )
     compared = {id: answers for id, answers in rows.items() if len(answers) > 1}
     if not compared:
         raise InputError(
-            "no question has answers of two sources", where=str(path), fix="check which fields hold them: --fields"
+            "no question has answers from two sources", where=str(path), fix="check the fields with --fields"
         )
     alone = len(rows) - len(compared)
     return SourceAnswerFile(
@@ -117,7 +119,7 @@ def read_source_answers(
 def _listed(names: Collection[str]) -> str:
     """Some of the names there are."""
     some = sorted(names)
-    return f"there are {', '.join(some[:8])}{', …' if len(some) > 8 else ''}"
+    return f"sources: {', '.join(some[:8])}{', …' if len(some) > 8 else ''}"
 
 
 def _joined(row: PredictionRow, fields: Sequence[str]) -> str:
@@ -146,7 +148,7 @@ def _absent(row: PredictionRow, names: Mapping[str, Sequence[str]]) -> bool | No
         return value
     known = _TRUTHS.get(str(value).strip().lower())
     if known is None and str(value).strip():
-        raise bad(row, f"the field for absence holds {str(value)[:40]!r}", "write true or false there, or nothing")
+        raise bad(row, f"the field `absent` holds {str(value)[:40]!r}", "write true or false there, or leave it empty")
     return known
 
 
@@ -175,4 +177,4 @@ def decide_absence(
         proof = (TraceStep(stage=STAGE, what=TURNED_DOWN, text=item.text),) if silent else ()
         return msgspec.structs.replace(base, absent=silent, trace=proof, calls=check.calls, usage=check.reply.usage)
 
-    return model.run(answers, work, title="looking for silence", progress=progress)
+    return model.run(answers, work, title="checking for missing answers", progress=progress)

@@ -53,15 +53,15 @@ class AuditEstimate(Estimate, frozen=True, kw_only=True):
         if not self.again_most:
             return ""
         return (
-            f"beside these, 0 to {self.again_most} calls that ask again, where a reply breaks its form or a check "
-            f"objects to an answer; about {self.again_likely} are likely ({self.again_share})"
+            f"plus 0 to {self.again_most} repeated calls, for replies in a wrong format or answers that fail a check; "
+            f"about {self.again_likely} are likely ({self.again_share})"
         )
 
 
 def estimate_audit(plan: AuditPlan, model: Model, judge: Judges) -> AuditEstimate:
     """What the audit would spend at most beside what the ledger has: an answer that is not there is never silent."""
     found, unasked = _without_again(plan, model, judge)
-    again, answers, share = _again_share(model) if unasked else (0, 1, "no answer is to be asked for")
+    again, answers, share = _again_share(model) if unasked else (0, 1, "all answers are in the ledger")
     return AuditEstimate(
         **msgspec.structs.asdict(found),
         again_most=found.calls + 2 * unasked,  # a repair of each; each answer may be asked again, with a repair
@@ -75,9 +75,13 @@ def _again_share(model: Model) -> tuple[int, int, str]:
     seen = model.ledger.count_by_prompt(model.identity)
     again, answers = seen.get("answer-source-again", 0), seen.get("answer-source", 0)
     if answers >= _MIN_SEEN:
-        return again, answers, f"{again} of {answers} answers of this model in the ledger were asked for again"
+        return again, answers, f"this model had to repeat {again} of {answers} answers in the ledger"
     again, answers = _STATED_SHARE
-    return again, answers, f"{again} of {answers} answers in our trials were; the ledger has too few of this model"
+    return (
+        again,
+        answers,
+        f"{again} of {answers} answers were repeated in our trials; the ledger has too few by this model",
+    )
 
 
 def _without_again(plan: AuditPlan, model: Model, judge: Judges) -> tuple[Estimate, int]:
@@ -154,13 +158,13 @@ def economy_range(plan: AuditPlan, judges: int) -> str:
     counts = [count for count in plan.sources_asked.values() if count > 1]
     pairs = sum(count * (count - 1) // 2 for count in counts)
     if not any(map(sorting_calls, counts)):
-        return "economy: no question has four sources or more, so nothing can be saved; all pairs will be judged"
+        return "economy: no question has four or more sources, so nothing can be saved; all pairs will be judged"
     sample = plan.economy.sample(pairs)
     three, six, ten = (sum(economy_calls(counts, most, sample, judges)) for most in (3, 6, 10))
     return (
-        f"economy: {pairs * judges:,} calls would compare all pairs if every source answers; with economy {three:,} "
-        f"if each question has 3 positions, {six:,} with 6, {ten:,} with 10 (sorting and "
-        "check included). The estimate below counts the maximum: no two answers agree"
+        f"economy: comparing all pairs takes {pairs * judges:,} calls if every source answers. With economy it takes "
+        f"{three:,} if each question has 3 positions, {six:,} with 6, {ten:,} with 10 (including sorting and check). "
+        "The estimate below is the maximum, as if no two answers agree"
     )
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from hoofbeat.audit.pair_table import read_comparisons, scan_table
 from hoofbeat.audit.source_names import AuditSource, SourceNames
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.prompts.packs import decode_pack
 from hoofbeat.records import Answer, Comparison, Question
@@ -142,11 +142,35 @@ class Audit(ArtefactFolder):
 
     def each_comparison(self) -> Iterator[Comparison]:
         """Every pair, some at a time."""
-        return read_comparisons(self.artefact.file(PAIRS))
+        return read_comparisons(self._table)
+
+    @cached_property
+    def _table(self) -> Path:
+        """The table of pairs, whose questions and sources are those of the audit: everything looks them up there."""
+        import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+        path = self.artefact.file(PAIRS)
+        frame = scan_table(path)
+        kinds = frame.collect_schema()
+        if any(frame.select(polars.col("question", "a", "b").null_count()).collect().row(0)):
+            raise InputError("a pair has no question or source", where=str(path), fix="restore the table of pairs")
+        questions, sources = {each.id for each in self.questions}, {each.id for each in self.sources}
+        for name, known in (("question", questions), ("a", sources), ("b", sources)):
+            kind = kinds[name]
+            if isinstance(kind, polars.Enum) and known.issuperset(kind.categories):
+                continue  # the categories tell without a look at the rows
+            used = set(frame.select(polars.col(name).cast(polars.String)).unique().collect().to_series()) - {None}
+            if unknown := sorted(used - known):
+                raise InputError(
+                    f"the table of pairs names {unknown[0]!r}, which is not among the audit's questions or sources",
+                    where=str(path),
+                    fix="restore the audit's files or make the audit again",
+                )
+        return path
 
     def frame(self, columns: Sequence[str] | None = None) -> polars.LazyFrame:
         """The table of pairs as a lazy frame, or some of its columns."""
-        frame = scan_table(self.artefact.file(PAIRS))
+        frame = scan_table(self._table)
         return frame if columns is None else frame.select(list(columns))
 
 

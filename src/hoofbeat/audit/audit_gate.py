@@ -53,17 +53,17 @@ FIGURES: dict[str, tuple[str, str]] = {
     "serious_disagreements": ("pairs that disagree with the highest significance", ""),
     "new_serious_disagreements": ("of these, pairs that did not disagree before", ""),
     "share_disagree": ("share of judged pairs that disagree", ""),
-    "share_disagree_change": ("the same share, after less before", ""),
-    "changed_answers": ("answers in other words than before", ""),
-    "changed_quotes": ("answers with another quote than before", ""),
+    "share_disagree_change": ("change of this share (after minus before)", ""),
+    "changed_answers": ("answers whose wording changed", ""),
+    "changed_quotes": ("answers whose quote changed", ""),
     "newly_silent": ("sources that answered a question before and are silent now", ""),
-    "changed_labels": ("pairs in both audits with another label", ""),
+    "changed_labels": ("pairs in both audits whose label changed", ""),
     "changed_texts": ("sources whose text changed", ""),
     "failed_pairs": ("pairs without a label, because a call failed", ""),
     "undecided": ("disagreements that nobody has decided on", _DECISIONS),
-    "reopened": ("closed cases whose answer, quote or label changed since", _DECISIONS),
+    "reopened": ("closed cases whose answer, quote or label has changed", _DECISIONS),
     "escalated": ("disagreements that are escalated", _DECISIONS),
-    "closed": ("disagreements that are accepted, or on which a source is followed", _DECISIONS),
+    "closed": ("disagreements that are accepted or decided for one source", _DECISIONS),
     "against_reference": ("disagreements with the reference", _REFERENCE),
     "new_against_reference": ("of these, pairs that did not disagree before", _REFERENCE),
 }
@@ -126,7 +126,7 @@ def parse_condition(text: str) -> GateCondition:
             raise UsageError(f"the condition {text!r} can't be read at {part.strip()!r}", fix=_EXAMPLE)
         if match["name"] not in FIGURES:
             close = get_close_matches(match["name"], FIGURES, n=3, cutoff=0.5)
-            known = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(FIGURES)}"
+            known = f"did you mean {' or '.join(close)}?" if close else f"use one of: {', '.join(FIGURES)}"
             raise UsageError(f"there is no figure {match['name']!r} in the condition {text!r}", fix=known)
         number = float(match["number"]) / (100 if match["percent"] else 1)
         terms.append(GateComparison(match["name"], match["sign"], number))
@@ -164,7 +164,7 @@ def gate_findings(
     domain = RelationLabels.of(same_domain(before, after).labels)
     if other := reworded_questions(before.questions, after.questions):
         raise InputError(
-            f"these are different questions under the same names: {some_of(other, 3)}",
+            f"these questions have the same id but different text: {some_of(other, 3)}",
             fix="compare audits that asked the same questions, word for word",
         )
     old, now = read_cases(before), read_cases(after)
@@ -248,7 +248,7 @@ def comparison_facets(wanted: Sequence[str], audit: Audit) -> list[str]:
     known = {name for question in audit.questions for name in question.facets}
     if unknown := [name for name in wanted if name not in known]:
         raise UsageError(
-            f"no question has the facet {unknown[0]!r}", fix=f"there are: {', '.join(sorted(known)) or 'none'}"
+            f"no question has the facet {unknown[0]!r}", fix=f"facets are: {', '.join(sorted(known)) or 'none'}"
         )
     return list(dict.fromkeys(wanted))
 
@@ -257,7 +257,7 @@ def same_domain(first: Audit, second: Audit) -> Pack:
     """The pack of both; audits of different domains are refused."""
     if first.pack.name != second.pack.name or first.pack.labels != second.pack.labels:
         raise UsageError(
-            f"the audits have different domain packs: {first.pack.name} and {second.pack.name}",
+            f"the audits use different domain packs: {first.pack.name} and {second.pack.name}",
             where=f"{first.artefact.path}, {second.artefact.path}",
             fix="compare audits that were judged with the same labels",
         )

@@ -91,10 +91,12 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
         ):
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
-                raise UsageError(f"the {kind} {twice[0]} is there more than once", fix=f"give each {kind} once")
+                raise UsageError(f"the {kind} {twice[0]} appears more than once", fix=f"give each {kind} once")
         for question in self.questions:
             if not question.full_text.strip():
-                raise UsageError(f"the question {question.id} has no text", fix="write it, or leave the question out")
+                raise UsageError(
+                    f"the question {question.id} has no text", fix="add the text, or leave out the question"
+                )
 
     @property
     def own_questions(self) -> list[Question]:
@@ -142,7 +144,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
 
     def each_planned(self, model: Model) -> Iterator[PlannedSourceAnswer]:
         """Every (question, source) of this shard with what will be shown, in order."""
-        assert self.find is not None, "a plan without given answers finds evidence"
+        assert self.find is not None, "without given answers, a plan needs a way to find evidence"
         return iter_source_plans(
             self.own_questions,
             self.documents,
@@ -213,7 +215,7 @@ def plan_audit(
         find = through_hero(retriever)
         settings: dict[str, object] = {"line": retriever.line}
     elif words is not None:
-        raise UsageError("only HERO expands questions with words", fix="leave out --words, or search with hero")
+        raise UsageError("only HERO expands questions with --words", fix="leave out --words, or retrieve with hero")
     else:
         shown = _PASSAGES if passages is None else passages
         whole = _WHOLE_UP_TO if whole_up_to is None else whole_up_to
@@ -275,7 +277,7 @@ def plan_audit_of_answers(path: Path, fields: str, pack: str, sources: Sequence[
 
 
 def _too_few(by: str = BY_DOCUMENT) -> UsageError:
-    one = "" if by == BY_DOCUMENT else f", and all documents here have one {by}"
+    one = "" if by == BY_DOCUMENT else f", but all documents here have the same {by}"
     fix = "name more of them with --source" + (f", or use --by {BY_DOCUMENT}" if one else "")
     return UsageError(f"an audit compares sources, so it needs at least two{one}", fix=fix)
 
@@ -301,7 +303,7 @@ def narrowed_plan(
     )
     if narrowed.shard is not None and not narrowed.own_questions:
         raise UsageError(
-            f"the shard {narrowed.shard} has no question: there are {len(narrowed.questions)} in all",
+            f"the shard {narrowed.shard} has no questions: there are only {len(narrowed.questions)} in total",
             fix=f"make at most {len(narrowed.questions)} shards",
         )
     return narrowed
@@ -315,15 +317,15 @@ def uncompared_note(plan: AuditPlan) -> str:
     groups = _named({name for question in alone for name in facet_values(question.facets, "group") or ["general"]})
     facet = plan.pack.group_facet
     there = _named({name for source in plan.sources for name in facet_values(source.facets, facet) if name})
-    why = f"their facet group is {groups}, the facet {facet} of the sources is {there or 'not given'}"
+    why = f"they are for {groups}; the sources' facet {facet} is {there or 'not given'}"
     if len(alone) == len(plan.questions):
         raise UsageError(
-            f"no question is put to two sources, so there is nothing to compare ({why})",
+            f"no question applies to two sources, so there is nothing to compare ({why})",
             fix="name more sources, or correct the facets",
         )
     return (
-        f"note: {len(alone):,} of {len(plan.questions):,} questions can't be compared, because fewer than two sources "
-        f"are asked: {_named([question.id for question in alone])} ({why})"
+        f"note: {len(alone):,} of {len(plan.questions):,} questions can't be compared, because they apply to fewer "
+        f"than two sources: {_named([question.id for question in alone])} ({why})"
     )
 
 

@@ -220,7 +220,7 @@ def find_reference(audit: Audit, wanted: str) -> frozenset[str]:
         if found and len(found) < len(audit.sources):
             return found
     raise UsageError(
-        f"the audit has no source {wanted!r} that could be the reference",
+        f"the reference {wanted!r} is not a source of this audit",
         fix=f"name one of: {some_of([source.id for source in audit.sources], _NAMED)}",
     )
 
@@ -252,13 +252,13 @@ def read_decisions(path: Path) -> list[CaseDecision]:
         found = msgspec.json.decode(read_bytes(path), type=DecisionsFile)
     except msgspec.DecodeError as err:
         raise InputError(
-            f"this is not a file of decisions: {err}",
+            f"this is not a decisions file: {err}",
             where=str(path),
             fix="export it: hoofbeat audit cases -o FILE.json",
         ) from err
     if found.format != FORMAT:
         raise InputError(
-            f"the decisions are in the format {found.format!r}", where=str(path), fix=f"this version reads {FORMAT}"
+            f"the decisions file has the format {found.format!r}", where=str(path), fix=f"this version reads {FORMAT}"
         )
     return found.decisions
 

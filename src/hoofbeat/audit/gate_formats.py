@@ -20,8 +20,8 @@ _LISTED = 20
 _TEXT = 300
 _RULES = {
     "failed-condition": "A condition of the gate failed.",
-    "new-disagreement": "Two sources disagree that did not disagree before.",
-    "reopened-case": "A case that was closed is open again: an answer, a quote or the label changed.",
+    "new-disagreement": "Two sources disagree now and did not before.",
+    "reopened-case": "A closed case is open again because an answer, a quote or the label changed.",
     "newly-silent": "A source that answered a question before is silent now.",
 }
 
@@ -135,7 +135,7 @@ def _each_result(
     """Rule, level, message, question and what tells the result from others."""
     for result in results:
         if result.failed:
-            text = f"The gate fails by {result.condition}: {result_words(result)}"
+            text = f"The gate fails on {result.condition}: {result_words(result)}"
             yield "failed-condition", "error", text, "", result.condition
     for row in findings.rows:
         if row.state == "reopened":

@@ -22,6 +22,7 @@ from hoofbeat.models import ChatRequest, Message, Model
 from hoofbeat.models.reply_text import UnreadableOutput, read_object, repair_request
 from hoofbeat.progress import SILENT, Progress, Within
 from hoofbeat.prompts import Pack
+from hoofbeat.prompts.instructions import text_instructions
 from hoofbeat.prompts.library import material
 from hoofbeat.records import Answer, Comparison, Failure, Question
 
@@ -103,7 +104,8 @@ class PairJudge:
         assert self._request is not None
         head, between, tail = self._parts
         user = Message(role="user", content=f"{head}{a}{between}{b}{tail}")
-        return msgspec.structs.replace(self._request, messages=(*self._request.messages[:-1], user))
+        flags = dict.fromkeys((*self._request.flags, *text_instructions(a), *text_instructions(b)))
+        return msgspec.structs.replace(self._request, messages=(*self._request.messages[:-1], user), flags=tuple(flags))
 
     def _lay_out(self, question: Question) -> None:
         request = comparison_request(question, _A, _B, self.pack)

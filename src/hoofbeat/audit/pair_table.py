@@ -115,9 +115,33 @@ def scan_table(path: Path) -> polars.LazyFrame:
         raise InputError(
             f"can't read the table of pairs: {err}", where=str(path), fix="restore the file or make the audit again"
         ) from err
-    if "votes" in known or "label" not in known:
+    if wrong := _wrong_columns(known):
+        raise InputError(
+            f"the table of pairs is not as Hoofbeat writes it: {wrong}",
+            where=str(path),
+            fix="restore the file or make the audit again",
+        )
+    if "votes" in known:
         return frame
     return frame.with_columns(polars.lit(None, polars.List(polars.String())).alias("votes"))  # made before votes
+
+
+def _wrong_columns(known: polars.Schema) -> str:
+    """What is wrong with the columns of a table, in words; what has no values at all may have any type."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    if missing := [name for name in COLUMNS if name not in known and name != "votes"]:
+        return f"it has no column {missing[0]}"
+    for name, kind in known.items():
+        if name in ("failure_attempts", "tokens_in", "tokens_out"):
+            fits = kind.is_integer()
+        elif name in ("calls", "votes"):
+            fits = kind == polars.List(polars.String)
+        else:
+            fits = kind in (polars.String, polars.Enum, polars.Categorical) or name not in COLUMNS
+        if not fits and kind != polars.Null:
+            return f"its column {name} holds {kind}"
+    return ""
 
 
 def read_comparisons(path: Path, *, block: int = 65_536) -> Iterator[Comparison]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _PART = 500_000
 _TRIAL = "trial"
-_SETTINGS = {"questions": "how many questions there are", "pack": "the domain pack", "line": "the retriever line"}
+_SETTINGS = {"questions": "the number of questions", "pack": "the domain pack", "line": "the retriever line"}
 
 
 _OfQuestion = TypeVar("_OfQuestion", EconomyProbe, HeldPosition)
@@ -89,7 +89,7 @@ def _refuse_own(shards: Sequence[Audit], target: Path) -> None:
     for shard in shards:
         if shard.artefact.path.resolve() == target.resolve():
             raise UsageError(
-                "the merged audit would take the place of one of its shards",
+                "the merged audit would overwrite one of its shards",
                 where=str(target),
                 fix="choose another folder with -o",
             )
@@ -99,7 +99,7 @@ def _shard_of(audit: Audit) -> Shard:
     text = audit.artefact.manifest.settings.get("shard")
     if not isinstance(text, str):
         raise UsageError(
-            "this audit is no shard of one", where=str(audit.artefact.path), fix="name folders made with --shard I/N"
+            "this audit is not a shard", where=str(audit.artefact.path), fix="name folders made with --shard I/N"
         )
     return read_shard(text)
 
@@ -113,23 +113,23 @@ def _in_order(audits: Sequence[Audit]) -> list[Audit]:
     for audit in ordered:
         if audit.artefact.manifest.settings.get("plan") != first.settings.get("plan"):
             raise InputError(
-                f"this shard is of another audit than {ordered[0].artefact.path.name}: "
+                f"this shard and {ordered[0].artefact.path.name} belong to different audits: "
                 f"they differ in {', '.join(_differing(first, audit.artefact.manifest))}",
                 where=str(audit.artefact.path),
-                fix="make all shards with the same command but for --shard",
+                fix="make all shards with the same command; only --shard may differ",
             )
     numbers = Counter(_shard_of(audit) for audit in ordered)
     of = _shard_of(ordered[0]).of
     for audit in ordered:
         if (shard := _shard_of(audit)).of != of:
             raise InputError(
-                f"this is shard {shard}, and {ordered[0].artefact.path.name} is one of {of}",
+                f"this is shard {shard}, but {ordered[0].artefact.path.name} is one of {of} shards",
                 where=str(audit.artefact.path),
-                fix="make all shards with the same number behind the stroke",
+                fix="use the same N in --shard I/N for all shards",
             )
     twice = [str(shard) for shard, count in numbers.items() if count > 1]
     if twice:
-        raise InputError(f"the shard {twice[0]} is there more than once", fix="name each folder once")
+        raise InputError(f"the shard {twice[0]} appears more than once", fix="name each folder once")
     missing = [f"{number}/{of}" for number in range(1, of + 1) if Shard(number=number, of=of) not in numbers]
     if missing:
         raise InputError(f"shards are missing: {', '.join(missing)}", fix="run them with --shard, then merge all")
@@ -143,7 +143,7 @@ def _differing(one: Manifest, two: Manifest) -> list[str]:
     found += [what for what in ("models", "prompts", "seeds") if getattr(one, what) != getattr(two, what)]
     files = zip_longest(one.inputs, two.inputs)
     found += [f"the file {(a or b).name}" for a, b in files if a is None or b is None or a.sha256 != b.sha256]
-    return found or ["the questions or the sources that were chosen"]
+    return found or ["the chosen questions or sources"]
 
 
 def _questions(shards: Sequence[Audit]) -> list[Question]:
@@ -154,7 +154,7 @@ def _questions(shards: Sequence[Audit]) -> list[Question]:
     questions = [question for question in found if question is not None]
     if len(questions) != total or any(next(turn, None) is not None for turn in turns):
         raise InputError(
-            f"the shards hold {sum(len(shard.questions) for shard in shards)} of {total} questions",
+            f"the shards have {sum(len(shard.questions) for shard in shards)} of {total} questions",
             where=str(shards[0].artefact.path),
             fix="a shard is damaged: make it again",
         )
@@ -189,7 +189,7 @@ def _merge_pairs(shards: Sequence[Audit], target: Path, kinds: TableEnums, progr
     schema = kinds.schema()
     streams = [each_question(shard.artefact.file(PAIRS)) for shard in shards]
     kept: list[polars.DataFrame] = []
-    with progress.task("putting pairs together", len(kinds.questions)) as task:
+    with progress.task("merging pairs", len(kinds.questions)) as task:
         for _, frame in heapq.merge(*streams, key=itemgetter(0)):
             other = [name for name, kind in schema.items() if frame.schema[name] != kind]
             kept.append(frame.with_columns(frame[name].cast(str).cast(schema[name]) for name in other))

@@ -87,9 +87,9 @@ def silence_steps(
     size = sum(len(passage.text) for passage in passages)
     shown = f"{len(passages):,} passage{'s' * (len(passages) != 1)}, {size:,} characters"
     if first.what.removeprefix(_ROUTE) in SHOWN_WHOLE:
-        how = f"the whole source was shown: {shown}"
+        how = f"the model saw the whole source: {shown}"
     else:
-        how = f"the source was searched{' by ' * bool(name)}{name}; shown were {shown}"
+        how = f"the source was searched{' by ' * bool(name)}{name}; the model saw {shown}"
     steps = [TraceStep(stage=STAGE, what=SEARCHED, text=how)]
     for each in nearest_passages(question, passages):
         text = f"{each.score:.2f} · {each.heading}: {each.text}"
@@ -101,7 +101,7 @@ def silence_steps(
 
 def silence_proof(answer: Answer) -> list[str]:
     """The proof of a silence in lines for a reader, empty for an answer that says something."""
-    words = {SEARCHED: "Searched", NEAREST: "Nearest passage, score", TURNED_DOWN: "Answer that the check turned down"}
+    words = {SEARCHED: "Searched", NEAREST: "Nearest passage, score", TURNED_DOWN: "Answer that the check rejected"}
     return [f"{words[step.what]}: {step.text}" for step in answer.trace if step.stage == STAGE and answer.absent]
 
 

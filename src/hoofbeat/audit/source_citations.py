@@ -34,11 +34,11 @@ _ASIDE = re.compile(
 )
 _SHORT = 160
 _DOUBTS = {
-    "quote not found": "its quote is not in what was shown",
-    "quote elsewhere": "its quote stands under another heading than the one it names; that one is cited",
-    "quote too short": "its quote is too short to tell where it stands",
+    "quote not found": "its quote is not in the passages shown",
+    "quote elsewhere": "its quote is under another heading than the one it names; the quote's heading is cited",
+    "quote too short": "its quote is too short to locate",
     "quote changed": "its quote changes the words of the source",
-    "quote cut": "its quote leaves out a word that turns it round",
+    "quote cut": "its quote leaves out a word that reverses its meaning",
 }
 _OBJECTIONS = {
     "quote changed": "quote changed",
@@ -116,7 +116,7 @@ def check_citations(
     copied = [words for words, step in found.items() if step.what in ("quoted", "quote elsewhere")]
     for objection in check_statement(text, headings, passages, question, copied):
         steps.append(TraceStep(stage=STAGE, what="statement differs", text=str(objection)))
-        warnings.append(f"it may say otherwise than the source ({objection.kind}): {objection.claim}{objection.there}")
+        warnings.append(f"it may differ from the source ({objection.kind}): {objection.claim}{objection.there}")
     pages = {passage.heading: passage.page for passage in reversed(passages) if passage.page is not None}
     cited = [format_citation(heading, pages.get(heading)) for heading in dict.fromkeys(headings) if heading]
     return CitationCheck(tuple(cited), tuple(steps), tuple(warnings))

@@ -29,7 +29,7 @@ from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import ChatRequest, Encoder, Estimate, Model
 from hoofbeat.models.encoder import Vectors
-from hoofbeat.progress import SILENT, Progress
+from hoofbeat.progress import SILENT, Named, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Failure
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
@@ -68,7 +68,7 @@ class PartedGroup(Struct, frozen=True, kw_only=True):
 
 def embed_topics(phrases: Sequence[str], encoder: Encoder, *, progress: Progress = SILENT) -> Vectors:
     """A vector of unit length for each phrase, in their order."""
-    return encoder.encode(list(phrases), progress)
+    return encoder.encode(list(phrases), Named(progress, "encoding topics"))
 
 
 def name_request(lines: Sequence[TopicInQuestion], pack: Pack) -> ChatRequest:
@@ -120,14 +120,14 @@ def _parted(said: object, lines: Sequence[TopicInQuestion]) -> tuple[tuple[int, 
     for each in said:
         name = " ".join(str(each["name"]).split()).strip(" .\"'“”")
         if not any(sign.isalnum() for sign in name) or len(name) > _MAX_NAME:
-            return f"this can't be the name of a theme: {name[:_MAX_NAME]!r}"
+            return f"not a usable theme name: {name[:_MAX_NAME]!r}"
         members = [int(number) - 1 for number in each["members"]]
         if not members or any(theme_of.get(place, 0) >= 0 for place in members):
-            return f"the theme {name!r} has no phrase, a number that is not there, or one of another theme"
+            return f"the theme {name!r} has no phrases, an unknown number, or a number of another theme"
         theme_of.update(dict.fromkeys(members, len(names)))
         names.append(name)
     if not names:
-        return "no theme was named"
+        return "the model named no theme"
     of_phrase: dict[str, int] = {}
     for place in range(shown):
         of_phrase.setdefault(lines[place][0], theme_of[place])
@@ -283,7 +283,7 @@ def level_weights(text: str, pack: Pack) -> dict[str, float]:
         try:
             given[level.strip()] = float(weight)
         except ValueError:
-            raise UsageError(f"{part!r} is no weight of a level", fix="for example low=1,medium=2,high=3") from None
+            raise UsageError(f"{part!r} is not a weight", fix="for example low=1,medium=2,high=3") from None
     if set(given) != set(levels) or not all(0 <= weight < float("inf") for weight in given.values()):
         raise UsageError(
             "each level of significance needs one weight of 0 or more", fix=f"the levels are {', '.join(levels)}"
@@ -306,7 +306,7 @@ def find_themes(
         raise InputError(
             f"no pair with the label {' or '.join(settings.labels or domain.diverging)} has a topic",
             where=str(audit.artefact.path),
-            fix="choose other labels with --label, or look whether the audit judged anything at all",
+            fix="choose other labels with --label, or check whether the audit has judged pairs",
         )
     encoder = load_encoder()
     vectors = embed_topics(topics.phrases, encoder, progress=progress)

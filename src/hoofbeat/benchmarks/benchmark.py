@@ -30,7 +30,7 @@ def edition_file(name: str) -> str:
 
 
 class Benchmark(ArtefactFolder):
-    """An opened benchmark. A recipe may leave other editions of the same questions: undistracted, with images, ..."""
+    """An opened benchmark. A recipe may write other editions of the same questions: undistracted, with images, ..."""
 
     def __init__(self, artefact: Artefact, edition: str = "") -> None:
         super().__init__(artefact)
@@ -40,23 +40,23 @@ class Benchmark(ArtefactFolder):
             raise InputError(
                 f"this benchmark has no edition {edition!r}",
                 where=str(artefact.path),
-                fix=f"it has {known}" if known else "it has one edition only: leave --edition out",
+                fix=f"it has {known}" if known else "it has only one edition: leave out --edition",
             )
         self.questions: list[Question] = list(read_jsonl(artefact.file(edition_file(edition)), Question))
 
     @staticmethod
     def open(path: Path, edition: str = "") -> Benchmark:
-        """Open a benchmark folder, at its main edition or at another; a run's questions are a benchmark as well."""
+        """Open a benchmark folder at its main edition or another one; a run's questions can also be opened."""
         if path.is_file():
             raise UsageError(
-                "this is a file, and a benchmark is a folder",
+                "this is a file, but a benchmark is a folder",
                 where=str(path),
                 fix=f"import it first: hoofbeat benchmark import {path.name} -o bench",
             )
         found = Benchmark(open_artefact(path, (KIND, "run")), edition)
         if found.artefact.manifest.kind == "run" and not all(question.text for question in found.questions):
             raise InputError(
-                "these predictions came without the text of their questions",
+                "these predictions do not include the text of their questions",
                 where=str(path),
                 fix="name the benchmark that was answered",
             )
@@ -78,12 +78,12 @@ class Benchmark(ArtefactFolder):
     def first(self, count: int | None) -> list[Question]:
         """The first questions, or all of them; a number below 1 is refused."""
         if count is not None and count < 1:
-            raise InputError(f"{count} questions can't be asked", fix="give --limit 1 or more")
+            raise InputError(f"the limit can't be {count} questions", fix="give --limit 1 or more")
         return self.questions[:count]
 
 
 def corpus_beside(artefact: Artefact) -> Corpus | None:
-    """The corpus an artefact was made from, if it still lies beside it and holds the same documents."""
+    """The corpus an artefact was made from, if it is still beside it and holds the same documents."""
     for reference in artefact.manifest.inputs:
         beside = artefact.path.resolve().parent / reference.name
         if (
@@ -105,7 +105,7 @@ def find_corpus(given: Path | None, artefact: Artefact) -> Corpus:
     if (beside := corpus_beside(artefact)) is not None:
         return beside
     raise UsageError(
-        "the corpus is needed and is not beside the benchmark", where=str(artefact.path), fix="name it: --corpus"
+        "the corpus is needed, but is not beside the benchmark", where=str(artefact.path), fix="name it: --corpus"
     )
 
 
@@ -121,7 +121,7 @@ def write_benchmark(
     qrels: Mapping[str, Mapping[str, int]] | None = None,
     editions: Mapping[str, Sequence[Question]] | None = None,
 ) -> Artefact:
-    """Write a benchmark folder; `qrels` are grades, where documents answer more or less well or are judged not to.
+    """Write a benchmark folder; `qrels` are grades, where documents answer more or less well, or do not answer.
 
     `editions` are other editions of the questions, by name.
     """
@@ -168,7 +168,7 @@ class CollectionPassage(Struct, frozen=True, kw_only=True):
 
 
 def passage_as_document(piece: CollectionPassage, document: Document) -> Document:
-    """The piece as a document of its own, as a retriever ranks it and a collection is exported."""
+    """The piece as a separate document, for ranking and export."""
     return Document(
         id=piece.id,
         title=piece.heading,
@@ -180,7 +180,7 @@ def passage_as_document(piece: CollectionPassage, document: Document) -> Documen
 
 
 def read_passages(artefact: Artefact) -> list[CollectionPassage]:
-    """The rows of a benchmark's `collection.tsv`; none where it has no collection of its own."""
+    """The rows of a benchmark's `collection.tsv`; none where it has no separate collection."""
     if not artefact.has(COLLECTION):
         return []
     try:
@@ -198,7 +198,7 @@ def collection_documents(artefact: Artefact, corpus: Corpus) -> Iterator[Documen
 
 
 class BenchmarkCollection:
-    """What is searched for a benchmark, to be read as often as one likes."""
+    """What is searched for a benchmark, which can be read repeatedly."""
 
     def __init__(self, artefact: Artefact, corpus: Corpus) -> None:
         self._artefact = artefact
@@ -215,7 +215,7 @@ def _cut(pieces: Iterable[CollectionPassage], corpus: Corpus, artefact: Artefact
             document = corpus.get(piece.document)
         if not 0 <= piece.start <= piece.end <= len(document.text):
             raise ArtefactError(
-                f"the passage {piece.id} does not lie in its document",
+                f"the passage {piece.id} is not in its document",
                 where=str(artefact.path),
                 fix="name the corpus that the benchmark was made from",
             )

@@ -80,7 +80,7 @@ class ImportRow(NamedTuple):
         if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
             return str(value).strip()
         if needed or value is not None:
-            raise InputError(f"the field {names[0]!r} holds no text", fix="correct the row")
+            raise InputError(f"the field {names[0]!r} has no text", fix="correct the row")
         return ""
 
 
@@ -145,7 +145,7 @@ class ImportSource:
         wanted = self.wanted_split or ("test" if "test" in splits else splits[0] if len(splits) == 1 else None)
         if wanted is None and found:
             raise UsageError(
-                f"the folder has {len(splits)} splits and none is called test",
+                f"the folder has {len(splits)} splits, and no split is called test",
                 where=str(self.path),
                 fix=f"name one: --split {' | '.join(filter(None, splits))}",
             )
@@ -181,17 +181,17 @@ class ImportSource:
         """Why no row can be read: there is no table, a table is broken, or none has a row."""
         if not self.tables:
             kinds = ", ".join(_SUFFIXES)
-            return InputError("the folder holds no table", where=str(self.path), fix=f"Hoofbeat reads {kinds}")
+            return InputError("the folder has no table", where=str(self.path), fix=f"Hoofbeat reads {kinds}")
         for table in self.tables:
             try:
                 for _, row in table_rows(table.path):
                     if isinstance(row, Refusal):
                         return InputError(f"{row.member}: {row.reason}", where=str(table.path), fix="correct the file")
             except HoofbeatError as err:
-                return InputError(err.what, where=str(table.path), fix="get the file again, or correct it")
+                return InputError(err.what, where=str(table.path), fix="download the file again, or correct it")
         named = self.tables[0].path
         what = "the file is empty" if not named.stat().st_size else "the table has no row below its header"
-        return InputError(what, where=str(named), fix="check that the file was copied whole")
+        return InputError(what, where=str(named), fix="check that the file was copied completely")
 
     def has(self, *names: str) -> bool:
         """Whether the first row has all of these fields."""
@@ -236,7 +236,7 @@ class ImportSource:
                         raise InputError(row.reason)
                     question = read(ImportRow(row, number))
                     if question.id in seen:
-                        raise InputError("the id belongs to an earlier row")
+                        raise InputError("an earlier row has the same id")
                     for image in question.images:
                         if image not in self.embedded:
                             check_image(self.folder, image)
@@ -258,7 +258,7 @@ class ImportFormat:
     summary: str
 
     def surety(self, source: ImportSource) -> int:
-        """How surely this is the format: 0 for no; the number of telling fields or files otherwise."""
+        """How surely this is the format: the number of fields or files that show it; 0 if it is not."""
         raise NotImplementedError
 
     def read(self, source: ImportSource) -> ImportedBenchmark:
@@ -268,7 +268,7 @@ class ImportFormat:
         return result
 
     def question(self, row: ImportRow, source: ImportSource) -> Question:
-        """One row as a question, for formats that are a table; an `InputError` says why it is none."""
+        """One row as a question, for formats that are a table; an `InputError` says why it can't be one."""
         raise NotImplementedError
 
 
@@ -298,7 +298,7 @@ def table_rows(path: Path) -> Iterator[tuple[int, Row | Refusal]]:
         yield from read_rows(path)
     else:
         raise UsageError(
-            "this file's kind is not known by its name", where=str(path), fix=f"name a file of: {', '.join(_SUFFIXES)}"
+            "the file's suffix does not say what it is", where=str(path), fix=f"name a file of: {', '.join(_SUFFIXES)}"
         )
 
 
@@ -326,19 +326,19 @@ def options_by_letter(value: object) -> dict[str, str]:
         value = {str(each["key"]): each.get("value") for each in value}
     if isinstance(value, list):
         if len(value) > len(ascii_uppercase):
-            raise InputError(f"{len(value)} options are more than there are letters")
+            raise InputError(f"the row has {len(value)} options, more than there are letters")
         value = dict(zip(ascii_uppercase, value, strict=False))
     if not isinstance(value, dict):
-        raise InputError("the options are neither an object, a list nor lettered lines")
+        raise InputError("the options are not an object, a list or lettered lines")
     given = {str(key).strip(): text for key, text in value.items() if text is not None and str(text).strip()}
     if any(isinstance(text, bool) or not isinstance(text, str | int | float) for text in given.values()):
-        raise InputError("an option should be text")
+        raise InputError("an option is not text")
     keys = sorted(given, key=lambda key: (len(key), key)) if all(len(key) <= 2 for key in given) else list(given)
     return {key: str(given[key]).strip() for key in keys}
 
 
 def options_of(value: object) -> dict[str, str]:
-    """Options by letter, each with a text of its own: two of the same text would both be right."""
+    """Options by letter, each with a different text: of two equal texts both would be right."""
     options = options_by_letter(value)
     if len({caseless(text) for text in options.values()}) < len(options):
         raise InputError("two options have the same text")
@@ -385,10 +385,10 @@ def right_option(value: object, options: Mapping[str, str], count_from: int | No
             return options[known]
     if key.isdigit():
         if count_from is None:
-            raise InputError("the answer is a number, and numbers may count from 0 or from 1: give --count-from")
+            raise InputError("the answer is a number, which may count from 0 or from 1: say which with --count-from")
         if 0 <= int(key) - count_from < len(options):
             return list(options.values())[int(key) - count_from]
-    raise InputError(f"the answer {said[:60]!r} is none of the options")
+    raise InputError(f"the answer {said[:60]!r} is not one of the options")
 
 
 def read_accepted(value: object) -> tuple[AcceptedAnswer, ...]:
@@ -437,9 +437,9 @@ def find_format(source: ImportSource, name: str = "") -> ImportFormat:
             raise source.why_nothing()
         fields = ", ".join(list(source.first)[:20])
         raise InputError(
-            f"no format of questions is recognised by the fields {fields}",
+            f"no known question format has these fields: {fields}",
             where=str(source.path),
-            fix="say which field is what: --mapping id=key,text=question,options=choices,answer=gold",
+            fix="name the fields: --mapping id=key,text=question,options=choices,answer=gold",
         )
     return next(each for sure, each in found if sure == best)
 
@@ -456,9 +456,9 @@ def _read_by(form: ImportFormat, source: ImportSource) -> ImportedBenchmark:
     if not made.questions:
         reasons = "; ".join(dict.fromkeys(row.reason for row in made.rejected[:3])) or "it has no rows"
         best = max(registry.all(ImportFormat), key=lambda each: each.surety(source))
-        fix = "correct the rows, or say which field is what with --mapping"
+        fix = "correct the rows, or name the fields with --mapping"
         if best is not form and best.surety(source) > form.surety(source):
-            fix = f"the fields are those of {best.name}: give --as {best.name}, or leave --as out"
+            fix = f"the fields are those of {best.name}: give --as {best.name}, or leave out --as"
         raise InputError(f"no question could be read as {form.name}: {reasons}", where=str(source.path), fix=fix)
     return made
 
@@ -479,7 +479,7 @@ def import_benchmark(
     """Write the benchmark of a published file or folder; documents that come with it go into `TARGET-corpus`."""
     source = ImportSource(path, mapping=mapping, split=split, count_from=count_from, seed=seed)
     chosen = find_format(source, form or ("table" if mapping else ""))
-    with progress.task("reading questions", None):
+    with progress.task("Read questions", None):
         made = _read_by(chosen, source)
     inputs = [file_reference(path) for path in made.files or [table.path for table in source.tables]]
     if made.has_documents:
@@ -526,7 +526,7 @@ def check_image(root: Path, name: str) -> Path:
     """The file of an image below a folder. A name that leads outside, or to a link, is refused."""
     place = root / name
     if leads_outside(root, name) or place.is_symlink():
-        raise InputError("an image is not below the folder that is imported")
+        raise InputError("an image is outside the imported folder")
     if not place.is_file():
         raise InputError("an image is missing")
     return place

@@ -20,6 +20,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import copy_inside, write_bytes
+from hoofbeat.store.tables import read_jsonl
 
 KIND = "export"
 
@@ -30,7 +31,7 @@ class _Values(msgspec.Struct):
 
 
 class ExportBundle:
-    """A benchmark on its way out."""
+    """A benchmark being exported."""
 
     def __init__(self, bench: Benchmark, corpus: Corpus | None) -> None:
         self.bench = bench
@@ -56,17 +57,16 @@ class ExportBundle:
 
     @cached_property
     def values(self) -> dict[str, dict[str, Any]]:
-        """What the recipe's steps wrote of each item, where the benchmark has it."""
+        """What the recipe's steps recorded for each item, where the benchmark has it."""
         if not self.bench.artefact.has("items.jsonl"):
             return {}
-        path = self.bench.artefact.file("items.jsonl")
-        rows = (msgspec.json.decode(line, type=_Values) for line in path.read_bytes().splitlines() if line.strip())
+        rows = read_jsonl(self.bench.artefact.file("items.jsonl"), _Values)
         return {row.id: row.values for row in rows}
 
     def searched(self) -> Iterator[Document]:
         """What is searched for the benchmark; a format that needs it says so where there is no corpus."""
         if self.corpus is None:
-            raise UsageError("this format takes the documents along", fix="name the corpus: --corpus")
+            raise UsageError("this format includes the documents", fix="name the corpus: --corpus")
         return collection_documents(self.bench.artefact, self.corpus)
 
     def title(self, question: Question) -> str:
@@ -116,10 +116,10 @@ def corpus_of_export(bench: Benchmark, form: str, given: Path | None) -> Corpus 
 def export_benchmark(
     bench: Benchmark, target: Path, form: str, *, corpus: Corpus | None = None, command: Sequence[str] = ()
 ) -> Artefact:
-    """Write a benchmark in the format of this name, into a folder of its own."""
+    """Write a benchmark in the format of this name, into a new folder."""
     chosen = registry.get(ExportFormat, form)
     if not bench.questions:
-        raise InputError("this benchmark holds no questions", where=str(bench.artefact.path), fix="build it again")
+        raise InputError("this benchmark has no questions", where=str(bench.artefact.path), fix="build it again")
     with create(target, replace_kind=KIND) as draft:
         count = chosen.write(ExportBundle(bench, corpus), draft.path)
         draft.finish(
@@ -140,7 +140,7 @@ def with_options(questions: Sequence[Question], form: str) -> Sequence[Question]
     without = next((question for question in questions if not question.options), None)
     if without is not None:
         raise UsageError(
-            f"{without.id} has no options, and {form} is a format of multiple choice",
+            f"{without.id} has no options, but {form} is a multiple-choice format",
             fix="export the edition with options, or choose another format",
         )
     return questions

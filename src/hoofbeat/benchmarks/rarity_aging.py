@@ -72,7 +72,7 @@ def refilter(
 
 
 def aging_counts(rows: Iterable[AgingRow]) -> dict[str, int]:
-    """How many questions are in each state; a question is as its worst document is."""
+    """How many questions are in each state; a question has the state of its worst document."""
     worst: dict[str, int] = {}
     for row in rows:
         rank = ("rare", "no document", "unknown", "not rare").index(row.state)

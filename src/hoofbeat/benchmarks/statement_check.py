@@ -426,7 +426,7 @@ def measured_kinds() -> dict[str, tuple[int, int]]:
     """Of the labelled pairs that come with the package, by kind: faithful ones without an alarm, reversals caught; all.
 
     The pairs are invented. `set` says in which of three rounds they were written; each round was measured before the
-    check was mended by it.
+    check was improved with it.
     """
     found: dict[str, tuple[int, int]] = {}
     lines = (resources.files("hoofbeat.benchmarks") / "statement_pairs.tsv").read_text("utf-8").splitlines()

@@ -59,7 +59,7 @@ _KEPT_TEXTS = 16
 
 
 class QuoteMatch(Struct, frozen=True, kw_only=True):
-    """Where a quote stands: one span, or one a part; how well its worst part fits, from 0 to 1."""
+    """Where a quote is: one span, or one per part; how well its worst part fits, from 0 to 1."""
 
     spans: tuple[Span, ...]
     how: How
@@ -67,7 +67,7 @@ class QuoteMatch(Struct, frozen=True, kw_only=True):
 
 
 def locate(document: Document, quote: str) -> Span | None:
-    """Where a quote stands in a document, to the letter or with other white space; never inside a word or number."""
+    """Where a quote is in a document, exactly or with other white space; never inside a word or number."""
     words = quote.split()
     if not words:
         return None
@@ -89,7 +89,7 @@ def locate(document: Document, quote: str) -> Span | None:
 def find_quote(
     document: Document, quote: str, *, min_score: float = 0.9, within: tuple[int, int] | None = None
 ) -> QuoteMatch | None:
-    """Where a quote stands in a document, or in the characters `within` of it.
+    """Where a quote is in a document, or in the characters `within` of it.
 
     `min_score` is how alike quote and source must be where they are not the same; 1 allows the loose differences only.
     """
@@ -270,7 +270,7 @@ class RougeL(NamedTuple):
 
 
 class CommonRun(NamedTuple):
-    """The longest run of words that two texts share: how many, and where it stands in each (characters)."""
+    """The longest run of words that two texts share: how many, and where it is in each (characters)."""
 
     words: int
     a: tuple[int, int]
@@ -301,7 +301,7 @@ def edit_similarity(a: str, b: str) -> float:
 
 
 def longest_run(a: str, b: str) -> CommonRun:
-    """The longest run of words that stands in both texts; of equally long ones the first."""
+    """The longest run of words that both texts have; of equally long ones the first."""
     places = [[match.span() for match in _WORD_TEXT_OVERLAP.finditer(text)] for text in (a, b)]
     words = [[text[start:end].lower() for start, end in spans] for text, spans in zip((a, b), places, strict=True)]
     found = SequenceMatcher(None, words[0], words[1], autojunk=False).find_longest_match()

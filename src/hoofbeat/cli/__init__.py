@@ -17,7 +17,7 @@ from typing import Any
 import click
 import msgspec
 
-from hoofbeat.errors import BatchPending, HoofbeatError, TrustNeeded, UsageError
+from hoofbeat.errors import BatchPending, HoofbeatError, TrustNeeded, UsageError, did_you_mean
 from hoofbeat.registry import registry
 from hoofbeat.text import for_terminal
 from hoofbeat.version import __version__
@@ -25,33 +25,38 @@ from hoofbeat.version import __version__
 __all__ = ["cli", "main"]
 
 _VERBS = {
-    "demo": "a tour in under three minutes: the teaching set from documents to a report",
-    "corpus": "bring documents in",
+    "demo": "take the teaching set from documents to a report, in about a minute",
+    "corpus": "import, filter, count and export documents",
     "build": "make a benchmark from a corpus",
     "benchmark": "import published questions as a benchmark",
-    "export": "write a benchmark in formats that others read",
-    "show": "look at one question or document, with its evidence in the source",
+    "export": "write a benchmark in formats that other software reads",
+    "show": "show any folder, or one question or document with its evidence",
     "retrieve": "rank a corpus for a benchmark's questions and measure it",
-    "compare": "set rankings of the same questions against each other",
+    "compare": "compare rankings, or answers, of the same questions",
     "answer": "let a model answer a benchmark",
-    "predictions": "take in answers that other software gave",
+    "predictions": "import answers that other software gave",
     "judge": "judge a run's answers against the gold answers",
-    "check": "look for leaks, second right answers, giveaways and bias in any benchmark",
+    "check": "check a benchmark for leaks, second right answers, giveaways and bias",
     "leakage": "look for signs that models have seen a benchmark",
-    "plan": "what a study would take: calls, money, hours, memory and disk, here and on clusters",
+    "plan": "estimate a study: calls, money, hours, memory and disk, here and on clusters",
     "run": "run a paper's protocol on a benchmark, and report its tables",
     "audit": "ask every source the same questions and compare the answers",
-    "report": "put artefacts into one self-contained report",
-    "serve": "show artefacts as pages in the browser",
-    "review": "have people look at a benchmark, an audit or answers, in the browser",
-    "ask": "a case in free text: similar reports, and an answer with its citations",
-    "verify": "check artefact folders against their manifests",
-    "weights": "get, list and check the embedded models' weights",
-    "ledger": "look into, export, copy and prune the ledger of model calls",
+    "report": "write one self-contained report on folders",
+    "serve": "show folders as pages in the browser",
+    "review": "let people review a benchmark, an audit or answers, in the browser",
+    "ask": "describe a case: find similar reports, and an answer with citations",
+    "sign": "sign folders with your OpenSSH key, so that others can check who published them",
+    "verify": "check that folders are unchanged since they were written, and who signed them",
+    "weights": "download, list and check the weights of the embedded models",
+    "ledger": "inspect, export, copy and prune the ledger of model calls",
+    "completion": "print the script that completes commands in bash, zsh or fish",
 }
 _PLUGIN = "--plugin"
 _CONFIG = "--config"
 _YES = "--yes"
+_TRUST_CHANGED = "--trust-changed"
+_FLAGS = {_YES: "HOOFBEAT_TRUST", _TRUST_CHANGED: "HOOFBEAT_TRUST_CHANGED"}
+"""Flags that may be written anywhere, with the environment variables that they set for this run."""
 _EPILOG = "Research software. Not for clinical use. Start with: hoofbeat demo"
 
 
@@ -68,6 +73,15 @@ class _Verbs(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is named; an unknown one is an error that names the closest."""
+        if args and args[0] not in _VERBS and not args[0].startswith("-"):
+            guess = did_you_mean(args[0], _VERBS)
+            raise UsageError(f"there is no command {args[0]!r}", fix=f"{guess}see all commands: hoofbeat --help")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(_VERBS.items()))
@@ -75,18 +89,25 @@ class _Verbs(click.Group):
 
 @click.group(cls=_Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--plugin", multiple=True, metavar="FILE", help="Load extensions from this file; may stand after the verb."
+    "--plugin", multiple=True, metavar="FILE", help="Load extensions from this file; also allowed after the command."
 )
 @click.option(
-    "--yes", is_flag=True, help="Trust the hoofbeat.toml of this folder (keys, plugins); may stand after the verb."
+    "--yes",
+    is_flag=True,
+    help="Trust the hoofbeat.toml of this folder (keys, plugins); also allowed after the command.",
 )
+@click.option(
+    _TRUST_CHANGED, is_flag=True,
+    help="Read folders whose files have changed since Hoofbeat wrote them; the result's manifest names the files. May "
+    "be written after the verb.",
+)  # fmt: skip
 @click.version_option(__version__, "-V", "--version", prog_name="hoofbeat")
-def cli(plugin: tuple[str, ...], yes: bool) -> None:
+def cli(plugin: tuple[str, ...], yes: bool, trust_changed: bool) -> None:
     """Build, run, judge and audit clinical question answering."""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and leave with its exit code; errors are said in words, without a traceback."""
+    """Run the command and exit with its code; errors are printed in words, without a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -101,7 +122,7 @@ def main(arguments: list[str] | None = None) -> None:
         _silence_output()
         code = 1
     except OSError as err:
-        code = _tell(False, 1, f"the operating system says: {err.strerror or err}", err.filename, None)
+        code = _tell(False, 1, f"operating system: {err.strerror or err}", err.filename, None)
         _silence_output()
     except Exception as err:
         code = _bug(as_json, err)
@@ -183,11 +204,11 @@ def _run(words: list[str], as_json: bool) -> int:
     except click.ClickException as err:
         return _tell(as_json, err.exit_code, err.format_message(), None, None)
     except (KeyboardInterrupt, click.Abort):
-        fix = "run the same command again: calls already answered are in the ledger and are not made again"
+        fix = "run the same command again to continue: calls that were answered are in the ledger and are not repeated"
         number = _SIGNALS.number
         return _tell(as_json, 128 + number, f"stopped by {_STOPS.get(number, 'Ctrl-C')}", None, fix)
     except MemoryError:
-        return _tell(as_json, 1, "there is not enough memory", None, "work on fewer documents at a time")
+        return _tell(as_json, 1, "not enough memory", None, "use fewer documents at a time")
     return result if isinstance(result, int) else 0
 
 
@@ -196,7 +217,7 @@ def _is_confirmed(needed: TrustNeeded) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     click.echo(f"{for_terminal(needed.what)}.", err=True)
-    is_yes = click.confirm("Do you trust this file? Your answer is kept until the file changes", err=True)
+    is_yes = click.confirm("Do you trust this file? Hoofbeat remembers a yes until the file changes", err=True)
     if is_yes:
         needed.config.remember()
     return is_yes
@@ -209,11 +230,10 @@ def _load_plugins(words: list[str]) -> list[str]:
     looked at, because a plugin may bring a recipe, and with it options of a verb.
     """
     rest, files = _taken(words, _PLUGIN)
-    if _YES in rest[: rest.index("--") if "--" in rest else None]:
-        from hoofbeat.trust import VARIABLE
-
-        rest.remove(_YES)
-        os.environ[VARIABLE] = "1"
+    for flag, variable in _FLAGS.items():
+        if flag in rest[: rest.index("--") if "--" in rest else None]:
+            rest.remove(flag)
+            os.environ[variable] = "1"
     for path in [*_of_config(words), *(Path(file) for file in files)]:
         plugin = registry.load_file(path)
         click.echo(f"Plugin {plugin.name}: {', '.join(plugin.extensions)}", err=True)
@@ -263,17 +283,27 @@ def _bug(as_json: bool, err: Exception) -> int:
     """An error nobody foresaw: say so in one line; the traceback is for those who ask for it."""
     if os.environ.get("HOOFBEAT_DEBUG"):
         raise err
-    what = f"this should not happen ({type(err).__name__}: {err})"
-    return _tell(as_json, 70, what, None, "please report it, with what HOOFBEAT_DEBUG=1 prints before the same command")
+    from hoofbeat.store.tables import table_trouble
+
+    if (damaged := table_trouble(err)) is not None:
+        return _tell(as_json, damaged.exit_code, damaged.what, damaged.where, damaged.fix)
+    what = f"unexpected error ({type(err).__name__}: {err})"
+    return _tell(
+        as_json,
+        70,
+        what,
+        None,
+        "this is a bug: please report it, with the output of the same command after HOOFBEAT_DEBUG=1",
+    )
 
 
 def _tell_pending(as_json: bool, pending: BatchPending) -> int:
-    """Requests wait in a batch folder: a stage of the work and no error, so it is said as results are."""
+    """Requests wait in a batch folder: this is not an error, so it is printed like a result."""
     if as_json:
         told = {"batch": pending.details, "next": pending.fix, "exit": pending.exit_code}
         sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     else:
-        click.echo(f"batch: {for_terminal(pending.folder)} ({for_terminal(pending.what)})")
+        click.echo(f"Waiting for a batch: {for_terminal(pending.what)} → {for_terminal(pending.folder)}")
     for note in pending.notes:
         click.echo(for_terminal(note), err=True)
     if "so_far" in pending.details:

@@ -12,6 +12,7 @@ import msgspec
 from hoofbeat.answering.conditions import INSTRUCTIONS, PROTOCOLS
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options_of_several, command_words, edition_option, output_option
+from hoofbeat.text import dollars, duration
 
 if TYPE_CHECKING:
     from hoofbeat.answering import Grid, System
@@ -21,40 +22,46 @@ if TYPE_CHECKING:
 
 @click.command("answer")
 @click.argument("benchmark", type=click.Path(path_type=Path))
-@click.option("--corpus", type=click.Path(path_type=Path), help="The documents to retrieve from.")
+@click.option(
+    "--corpus", type=click.Path(path_type=Path), help="Corpus to search [default: the one beside the benchmark]."
+)
 @click.option(
     "--condition", "conditions", multiple=True, default=("closed",), show_default=True,
-    help="closed, images, options (without the question), question (without its case), 'first 20%', "
-    "'first 20% of sentences', oracle, a retriever line with how many passages: "
-    "'bm25 + dense @3' (or whole: 'bm25 + dense @3 documents'), or 'agent over bm25 + dense'. Several may be given.",
+    help="What the model sees: closed (the question only), images, options (no question), question (no case), "
+    "'first 20%' or 'first 20% of sentences' (of the case), oracle (the source documents), 'bm25 + dense @3' (the 3 "
+    "best passages of a retriever line), 'bm25 + dense @3 documents' (whole documents), or 'agent over bm25 + dense' "
+    "(the model searches). Repeat it for several conditions.",
 )  # fmt: skip
 @click.option(
     "--protocol", "protocols", multiple=True, type=click.Choice(PROTOCOLS),
-    help="How an answer is taken; several may be given. Without: by letter where a question has options, else free.",
+    help="How the model answers. Repeat it for several. [default: letter if a question has options, else free]",
 )  # fmt: skip
 @click.option(
     "--instruction", type=click.Choice(INSTRUCTIONS), default="best", show_default=True,
-    help="best: one best answer. brief: the same in few words and without visible reasoning, for medical models.",
+    help="best: one best answer. brief: the same in few words, without visible reasoning (for medical models).",
 )  # fmt: skip
 @edition_option
-@click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
-@click.option("--samples", type=click.IntRange(1, 64), default=1, show_default=True, help="Answers a question.")
-@click.option("--temperature", type=click.FloatRange(0.0, 2.0), default=0.0, show_default=True, help="Of the answers.")
+@click.option("--limit", type=click.IntRange(1), help="Only the first N questions.", metavar="N")
+@click.option("--samples", type=click.IntRange(1, 64), default=1, show_default=True, help="Answers per question.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of sampling; sample n uses seed + n."
+    "--temperature", type=click.FloatRange(0.0, 2.0), default=0.0, show_default=True, help="Sampling temperature."
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for sampling; sample n uses seed + n."
 )
 @click.option("--option-seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Seed of the order options are shown in.")  # fmt: skip
+              help="Seed for the order of the options.")  # fmt: skip
 @output_option("run")
 @calling_options_of_several
 def command(benchmark: Path, edition: str, output: Path, calling: Calling, **options: Any) -> None:
-    """Let models answer the questions of BENCHMARK.
+    """Let models answer the questions of BENCHMARK, and print how many answers are right.
 
-    A model may have options of its own in brackets: 'embedded[temperature=0.6,samples=3]'.
+    Options for one model go in brackets: 'embedded[temperature=0.6,samples=3]'.
     """
     from hoofbeat.answering.run_folder import KIND
     from hoofbeat.answering.run_plan import plan_run
     from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.cli.results import show_leaderboard
     from hoofbeat.store import check_target
 
     screen = calling.screen()
@@ -67,11 +74,12 @@ def command(benchmark: Path, edition: str, output: Path, calling: Calling, **opt
             return
         done = plan.write(session, output, command=command_words(), progress=screen)
         spent = _show_spent(screen, done.grid)
+        show_leaderboard(screen, done.artefact)
         screen.finish(done.artefact, next_step=_next_step(plan.systems, output), models=spent)
 
 
 def _next_step(systems: Iterable[System], output: Path) -> tuple[str | Path, ...]:
-    """What to do with the run: free text needs a judge, another model than those that answered; choices need none."""
+    """The next command: free text needs a judge, which should be another model; choices need none."""
     if any(not system.protocol for system in systems):
         return ("hoofbeat", "judge", output, "--model", "JUDGE")
     return ("hoofbeat", "report", output)
@@ -100,26 +108,27 @@ def _show_estimate(screen: Screen, estimates: Sequence[tuple[System, Estimate]])
                 estimate.cached,
                 estimate.tokens_in,
                 estimate.max_tokens_out,
-                "no price" if estimate.max_money is None else f"{estimate.max_money:.4f}",
+                "unknown" if estimate.max_money is None else dollars(estimate.max_money, at_most=True),
             )
             for system, estimate in estimates
             if system.answerer.written == written
         ]
         screen.title(written)
-        counts = (Column(name, "count") for name in ("answers", "calls", "in ledger", "tokens in", "out, most"))
-        screen.table(["condition", *counts, "money, most"], rows)
+        counts = (Column(name, "count") for name in ("answers", "calls", "in ledger", "tokens in", "tokens out, max"))
+        screen.table(["condition", *counts, "cost, max"], rows)
     screen.estimate(total)
 
 
 def _show_spent(screen: Screen, grid: Grid) -> dict[str, object]:
-    """What each model's answers took: calls made and taken from the ledger, tokens, money, seconds, retries."""
+    """What each model's answers took: new calls, calls from the ledger, tokens, cost, time and retries."""
     spent: dict[str, object] = {}
     for written, model in grid.models.items():
         cost = model.cost
-        seconds, retries = round(grid.seconds[written], 1), model.troubles.total()
+        seconds, retries = round(grid.seconds[written], 1), model.retries
         screen.calls(model)
-        money = f"{cost.money:.4f} in money" if model.price else "no price known"
-        screen.say(f"  {cost.tokens_in:,} tokens in, {cost.tokens_out:,} out, {money}, {seconds} s, {retries} retries")
+        money = dollars(cost.money) if model.price else "price unknown"
+        facts = f"{cost.tokens_in:,} tokens in, {cost.tokens_out:,} out, {money}, {duration(seconds)}"
+        screen.say(f"{facts}, {retries:,} retries" if retries else facts, indent=2)
         spent[written] = {
             "made": model.made,
             "cached": model.cached,

@@ -34,17 +34,19 @@ _PATH = 1000
 
 @click.command("ask")
 @click.argument("words", metavar="CORPUS... TEXT", nargs=-1, required=True)
-@click.option("--line", default="bm25 + dense", show_default=True, help="Retriever line to search with.")
+@click.option("--line", default="bm25 + dense", show_default=True, help="Retriever line.")
 @click.option(
-    "--model", "model_spec", default="", help=f"Model that answers [default: none, search only]: {SPEC_HELP}."
+    "--model", "model_spec", default="", help=f"Model that answers [default: none, only search]: {SPEC_HELP}."
 )
 @click.option("--by", default="auto", show_default=True, metavar="FACET",
-              help="What tells sources apart to compare: a facet, document, none; auto: institution.")  # fmt: skip
-@click.option("--k", type=click.IntRange(1, 20), default=5, show_default=True, help="Reports to show.")
-@click.option("--pack", default="guidelines", show_default=True, help="Domain pack that says how sources may relate.")
+              help="How to distinguish sources: a facet, document, or none; auto uses institution.")  # fmt: skip
+@click.option("--k", type=click.IntRange(1, 20), default=5, show_default=True, help="Number of reports to show.")
+@click.option(
+    "--pack", default="guidelines", show_default=True, help="Domain pack with the labels for how sources relate."
+)
 @ledger_option
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
-@click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
+@click.option("--budget", help="Hard limit in dollars (2.50) or calls (200calls).")
 @reasoning_option
 @json_option
 def command(
@@ -62,12 +64,12 @@ def command(
 ) -> None:
     """Search CORPUS folders for reports like the case in TEXT, and answer it from them.
 
-    TEXT is the last word of the command, or - to read it from standard input, or a file with a list of questions (CSV,
-    JSON lines), which are asked one after the other. Without --model reports are searched for and nothing is answered.
+    TEXT is the last argument: the case in quotes, - for standard input, or a file with a list of questions (CSV, JSON
+    lines), which are asked one after the other. Without --model, Hoofbeat searches for reports and gives no answer.
     """
     screen = Screen(as_json=as_json)
     if len(words) < 2:
-        raise UsageError("a corpus and a case are needed", fix='hoofbeat ask CORPUS "a man of 40 with fever"')
+        raise UsageError("ask needs a corpus and a case", fix='hoofbeat ask CORPUS "a man of 40 with fever"')
     *folders, text = words
     texts = _texts(text)
     first, shelves = prepare_ask(
@@ -119,7 +121,7 @@ def _show(found: AskResult) -> None:
     lines += [f"\n{note}" for note in found.notes]
     lines += _answer(found.cited) if found.cited else []
     lines += _sources(found) if found.agreement else []
-    lines += ["\nSIMILAR REPORTS"] if found.reports else ["\nNothing like it was found."]
+    lines += ["\nSIMILAR REPORTS"] if found.reports else ["\nNo similar report was found."]
     lines += [line for report in found.reports for line in _report(report)]
     click.echo(for_terminal("\n".join(lines)))
 
@@ -127,10 +129,14 @@ def _show(found: AskResult) -> None:
 def _answer(cited: CitedAnswer) -> list[str]:
     answer = cited.answer
     if answer.failure is not None:
-        return ["\nANSWER", f"There is none: {answer.failure.message} ({answer.failure.kind})."]
+        return ["\nANSWER", f"The model gave no answer: {answer.failure.message} ({answer.failure.kind})."]
     text = "".join(f"{part.text}(?)" if part.doubt else part.text for part in cited.parts)
     doubts = [f"  (?) {doubt.text + ': ' if doubt.text else ''}{doubt.what}" for doubt in cited.doubts]
-    return [f"\nANSWER by {answer.model}", text, *(["Checked, and not supported:", *doubts] if doubts else [])]
+    return [
+        f"\nANSWER by {answer.model}",
+        text,
+        *(["Hoofbeat checked the citations. Not supported:", *doubts] if doubts else []),
+    ]
 
 
 def _sources(found: AskResult) -> list[str]:

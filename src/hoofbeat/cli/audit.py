@@ -1,4 +1,4 @@
-"""`hoofbeat audit`: the same questions, one source at a time; and what is said of how an audit went."""
+"""`hoofbeat audit`: the same questions to each source, and what an audit found."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ class AuditCommand(VerbWithOthers):
     under = Under(
         "audit",
         {
-            "trial": (_TRUST, "put pairs whose relation is known to a judge, before it is trusted"),
-            "compare": (_FOLDERS, "set two audits of the same questions against each other"),
-            "validate": (_TRUST, "have people label a sample of the pairs, and measure the judge by them"),
-            "ablate": (_TRUST, "judge a sample again with the label alone, and compare"),
-            "merge": (_FOLDERS, "put the shards of one audit together"),
-            "table": (_FOLDERS, "print who says what: questions, institutions, one line each"),
-            "export": (_FOLDERS, "write who says what and all pairs as tables, and matrices by question"),
-            "cases": (_DECISIONS, "list disagreements as cases, with what was decided on them"),
-            "gate": (_DECISIONS, "fail where what changed since an earlier audit may not pass"),
-            "themes": (_FOLDERS, "group what sources differ in into themes"),
+            "trial": (_TRUST, "test a judge on pairs whose relation is known"),
+            "compare": (_FOLDERS, "compare two audits of the same questions"),
+            "validate": (_TRUST, "let people label a sample of pairs, and compare the judge with them"),
+            "ablate": (_TRUST, "judge a sample again by label only, and compare"),
+            "merge": (_FOLDERS, "merge the shards of one audit"),
+            "table": (_FOLDERS, "print who says what, one line per institution"),
+            "export": (_FOLDERS, "write tables for others: who says what, all pairs, matrices"),
+            "cases": (_DECISIONS, "list disagreements as cases, with your team's decisions"),
+            "gate": (_DECISIONS, "fail (in CI) if a change since an earlier audit is not acceptable"),
+            "themes": (_FOLDERS, "group the disagreements into themes"),
         },
         "a corpus",
     )
@@ -100,48 +100,61 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 
 
 @click.command("audit", cls=AuditCommand, epilog=AuditCommand.under.epilog())
-@click.argument("corpus", metavar="[SOURCES]", required=False, type=click.Path(path_type=Path))
+@click.argument("corpus", metavar="[SOURCES]", required=False, type=click.Path(path_type=Path),
+                shell_complete=AuditCommand.under.complete)  # fmt: skip
 @click.argument("questions", metavar="[QUESTIONS]", required=False)
 @click.option("--judge", "judge_specs", multiple=True,
-              help="Model that compares the answers [default: --model]; of several the majority decides.")  # fmt: skip
+              help="Model that compares the answers [default: --model]. Repeat it for several: the "
+              "majority decides.")  # fmt: skip
 @click.option("--answers", "answers_path", type=click.Path(path_type=Path), metavar="FILE",
-              help="Answers given in a file (.jsonl, .csv, .parquet: question, source, answer[, absent]).")  # fmt: skip
+              help="Compare the answers in this file (.jsonl, .csv, .parquet: question, source, "
+              "answer[, absent]).")  # fmt: skip
 @click.option("--fields", default="", metavar="NAME=FIELD,…",
-              help="What the file calls them: id=focus+qtype,source=site,facets.topic=qtype.")  # fmt: skip
-@click.option("--source", "sources", multiple=True, help="Audit only these sources (ids); several may be given.")
+              help="With --answers: the names of its fields, such as "
+              "id=focus+qtype,source=site,facets.topic=qtype.")  # fmt: skip
+@click.option("--source", "sources", multiple=True, help="Only this source (its id). Repeat it for several.")
 @click.option("--by", default="document", show_default=True, metavar="document|FACET",
-              help="What a source is: a document, or all documents of one institution (or another facet).")  # fmt: skip
-@click.option("--pack", default="transplant", show_default=True, help="Domain pack, or the path of a .toml file.")
-@click.option("--with", "line", default=DEFAULT_LINE, show_default=True, help="Retriever line inside a source.")
-@click.option("--passages", type=click.IntRange(1, 50), help="Passages shown of a long source [default: 5].")
+              help="What counts as a source: each document, or all documents with the same value of a facet "
+              "(institution).")  # fmt: skip
+@click.option(
+    "--pack", default="transplant", show_default=True, help="Domain pack: a name, or the path of a .toml file."
+)
+@click.option(
+    "--with", "line", default=DEFAULT_LINE, show_default=True, help="Retriever line for searching inside a source."
+)
+@click.option(
+    "--passages", type=click.IntRange(1, 50), help="Passages of a long source that the model sees [default: 5]."
+)
 @click.option("--whole-up-to", type=click.IntRange(0), metavar="CHARACTERS",
-              help="Documents up to this length are shown whole [default: 80000].")  # fmt: skip
-@click.option("--question", "ids", multiple=True, help="Ask only these questions (ids); several may be given.")
-@click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
-@click.option("--max-tokens", type=click.IntRange(1), help="Length limit of an answer [default: the prompt's].")
+              help="The model sees documents up to this length whole [default: 80000].")  # fmt: skip
+@click.option("--question", "ids", multiple=True, help="Only this question (its id). Repeat it for several.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
+@click.option("--max-tokens", type=click.IntRange(1), help="Maximum tokens per answer [default: set by the prompt].")
 @click.option("--words", type=click.Path(path_type=Path), metavar="FILE",
-              help="Your table of words for the same thing (.tsv, .txt), besides those of the pack.")  # fmt: skip
-@click.option("--shard", metavar="I/N", help="Only this part of the questions; `audit merge` puts the parts together.")
+              help="Your table of synonyms (.tsv, .txt), added to those of the pack.")  # fmt: skip
+@click.option("--shard", metavar="I/N", help="Only part I of N of the questions; `audit merge` joins the parts.")
 @click.option("--probe-order", type=click.IntRange(0), default=0, metavar="N",
-              help="Judge so many pairs again with their answers exchanged.")  # fmt: skip
+              help="Judge N pairs again with the two answers swapped.")  # fmt: skip
 @click.option("--economy", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="RISK",
-              help="Judge between positions, and carry labels to the other pairs; at most this share of them is wrong "
-              "(0.05), or all pairs are judged.")  # fmt: skip
+              help="Save calls: group answers by position, judge between positions and copy the labels to the other "
+              "pairs. If more than this share (0.05) of copied labels may be wrong, judge all pairs.")  # fmt: skip
 @click.option("--economy-model", metavar="MODEL",
-              help="With --economy: model that sorts answers into positions [default: the first judge].")  # fmt: skip
+              help="With --economy: model that groups answers by position [default: the first judge].")  # fmt: skip
 @click.option("--economy-check", type=click.IntRange(1), metavar="N",
-              help="With --economy: check this many carried labels [default: what the risk needs].")  # fmt: skip
+              help="With --economy: check N copied labels [default: as many as the risk needs].")  # fmt: skip
 @click.option("--trial", "trial_path", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Trial of this judge (`audit trial`), for the report's word on trust.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random.")
+              help="Trial of this judge (from `audit trial`): the report then says how far to trust it.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed for all random draws.")
 @output_option("audit")
 @calling_options
 def command(calling: Calling, **options: object) -> None:
-    """Ask every source of the corpus SOURCES the QUESTIONS and compare the answers.
+    """Ask every source of the corpus SOURCES the same QUESTIONS, compare the answers, and print who differs on what.
 
-    QUESTIONS is a benchmark folder, `teaching`, or `teaching:PACK` for those of a domain pack's example.
-    With --answers FILE, answers that other software or people gave are compared; there are no SOURCES and QUESTIONS.
+    QUESTIONS is a benchmark folder, `teaching`, or `teaching:PACK` for the example of a domain pack. With --answers
+    FILE, Hoofbeat compares answers of other software or of people; leave out SOURCES and QUESTIONS then.
     """
+    from hoofbeat.cli.results import show_disagreements
+
     wanted = _Wanted(**options)  # type: ignore[arg-type]
     _refuse_idle_options(
         click.get_current_context(), answers=wanted.answers_path is not None, economy=wanted.economy is not None
@@ -170,6 +183,7 @@ def command(calling: Calling, **options: object) -> None:
             if expected.again_words and not screen.as_json:
                 screen.say(expected.again_words)
             return
+        calling.warn_if_tiny(screen, "compare answers", specs=(calling.model_spec, *specs))
         if tried is None:
             screen.say(untried_note(judges, plan.pack, wanted.pack, wanted.output))
         made = audit_sources(
@@ -185,6 +199,7 @@ def command(calling: Calling, **options: object) -> None:
         )
         screen.calls(model, *judges, *([economy.sorter] if economy else []))
         print_audit_outcome(screen, Audit(made))
+        show_disagreements(screen, Audit(made))
         more = institution_figures(Audit(made)) if screen.as_json else {}
         screen.finish(made, next_step=("hoofbeat", "report", wanted.output, "-o", "report"), **more)
 
@@ -211,7 +226,9 @@ def _planned(
             model=models,
         )
     elif wanted.corpus is not None or wanted.questions is not None:
-        raise UsageError("answers are given, so nothing is asked", fix="leave out SOURCES and QUESTIONS")
+        raise UsageError(
+            "--answers has the answers, so SOURCES and QUESTIONS are not used", fix="leave out SOURCES and QUESTIONS"
+        )
     else:
         inputs = [file_reference(path, "answers")]
         plan = plan_audit_of_answers(path, wanted.fields, wanted.pack, wanted.sources)
@@ -241,14 +258,14 @@ def _opened(corpus: Path | None, questions: str | None) -> tuple[Corpus, list[Qu
 
 
 def _refuse_idle_options(context: click.Context, *, answers: bool, economy: bool) -> None:
-    """Refuse options that were given but have nothing to act on; a default that was not asked for is no offence."""
+    """Refuse options that were given but have no effect; defaults are fine."""
     if answers:
-        _refuse(context, _NOT_ASKED, "answers are given, so no source is searched or asked", "leave out {}")
+        _refuse(context, _NOT_ASKED, "--answers has the answers, so no source is searched or asked", "leave out {}")
     else:
-        _refuse(context, ["--fields"], "there is no file of answers whose fields could be named", "add --answers FILE")
+        _refuse(context, ["--fields"], "it names the fields of a file of answers", "add --answers FILE")
     if not economy:
         idle = ["--economy-check", "--economy-model"]
-        _refuse(context, idle, "no label is carried from one pair to others", "add --economy 0.05")
+        _refuse(context, idle, "labels are copied only with --economy", "add --economy 0.05")
 
 
 def _refuse(context: click.Context, options: tuple[str, ...] | list[str], why: str, fix: str) -> None:
@@ -260,11 +277,11 @@ def _refuse(context: click.Context, options: tuple[str, ...] | list[str], why: s
     ]
     if idle:
         said = ", ".join(idle)
-        raise UsageError(f"{said} would do nothing: {why}", fix=fix.format(said))
+        raise UsageError(f"{said} has no effect here: {why}", fix=fix.format(said))
 
 
 def institution_figures(audit: Audit) -> dict[str, Any]:
-    """For `--json`: the rates within and between institutions, where one of them has several documents."""
+    """For `--json`: rates within and between institutions, if one of them has several documents."""
     from hoofbeat.audit.synthesis.audit_export import audit_institution_rates
 
     rates = audit_institution_rates(audit)
@@ -272,29 +289,31 @@ def institution_figures(audit: Audit) -> dict[str, Any]:
 
 
 def print_audit_outcome(screen: Screen, audit: Audit) -> None:
-    """Say how pairs came to their labels, what is doubtful in citations, and what the probes found."""
+    """Say how pairs got their labels, which citations are doubtful, and what the probes found."""
     metrics = cast("dict[str, Any]", audit.artefact.manifest.metrics)
     bases = metrics.get("basis", {})
     if bases:
         told = ", ".join(f"{count:,} {name}" for name, count in bases.items())
-        screen.say(f"pairs by how they got their label ({audit.mode} judging): {told}")
+        screen.say(f"how pairs got their label ({audit.mode} judging): {told}")
     if limited := metrics.get(LIMITED_BY_WINDOW):
         window = windows_of(audit.artefact.manifest.settings).get("answer")
-        told = ", ".join(f"{count_of(count, 'answer')} from what was {name}" for name, count in limited.items())
-        screen.say(f"limited by the window of the model that answers ({window}): {told}")
+        told = ", ".join(
+            f"{count_of(count, 'answer')} from a source that was {name}" for name, count in limited.items()
+        )
+        screen.say(f"limited by the context window of the answering model ({window}): {told}")
     cited = metrics.get("citations", {})
     doubts = ", ".join(f"{cited[name]:,} {name}" for name in _DOUBTS if cited.get(name))
     if doubts:
-        screen.say(f"citations of {count_of(cited.get('answers', 0), 'answer')} that are doubtful: {doubts}")
+        screen.say(f"doubtful citations in {count_of(cited.get('answers', 0), 'answer')}: {doubts}")
     if panel := panel_agreement(audit.frame(), audit.judges, [label.name for label in audit.pack.labels]):
         screen.say(panel_words(panel))
     if metrics.get("label_only"):
-        screen.say(f"{count_of(metrics['label_only'], 'judgment')} could be read for the label only")
+        screen.say(f"in {count_of(metrics['label_only'], 'judgment')} only the label could be read")
     if probes := audit.order_probes:
         labels, asked = [(each.label, each.swapped) for each in probes], [each.question for each in probes]
         found = flip_rates(labels, RelationLabels.of(audit.pack.labels), questions=asked)
         screen.say(
-            f"with the answers exchanged, {found.flips} of {found.n} labels changed "
+            f"with the two answers swapped, {found.flips} of {found.n} labels changed "
             f"(95% interval {found.interval.low:.1%} to {found.interval.high:.1%}{found.interval.few_note})"
         )
     if check := metrics.get("economy"):
@@ -304,12 +323,12 @@ def print_audit_outcome(screen: Screen, audit: Audit) -> None:
 
 
 def panel_words(panel: PanelAgreement) -> str:
-    """How far several judges agree, and what became of pairs without a majority."""
+    """How far several judges agree, and how many pairs have no majority."""
     span = panel.unanimous_interval
     told = (
-        f"{len(panel.judges)} judges: all say the same of {panel.unanimous:,} of {panel.pairs:,} pairs "
+        f"{len(panel.judges)} judges: all agree on {panel.unanimous:,} of {panel.pairs:,} pairs "
         f"(95% interval {span.low:.1%} to {span.high:.1%}{span.few_note})"
     )
     if panel.by_side:
-        told += f"; {panel.by_side:,} have a majority only for whether the answers diverge"
-    return f"{told}; {panel.no_majority:,} have no majority and therefore no label" if panel.no_majority else told
+        told += f"; on {panel.by_side:,} a majority only says whether the answers diverge"
+    return f"{told}; {panel.no_majority:,} have no majority and so no label" if panel.no_majority else told

@@ -39,7 +39,7 @@ _SHOWN = 20
 
 
 class KnownDecisions(Struct, frozen=True, kw_only=True):
-    """Every version of every decision, where they are from, and that file as an input of what is made."""
+    """Every version of every decision, where they are from, and their file as an input."""
 
     versions: tuple[CaseDecision, ...]
     where: str
@@ -50,7 +50,7 @@ def reference_option(function: Callable[..., None]) -> Callable[..., None]:
     """`--reference`: whom the team measures the others by."""
     return click.option(
         "--reference", default="", metavar="NAME",
-        help="Your own protocol among the sources (id, title or institution): who contradicts it comes first.",
+        help="Your own protocol among the sources (id, title or institution): disagreements with it come first.",
     )(function)  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def known_decisions(given: str | None) -> KnownDecisions | None:
         return KnownDecisions(versions=tuple(found), where=given, inputs=(file_reference(path, "decisions"),))
     if "://" not in given and not Path(given).is_file():
         raise UsageError(
-            "there are no decisions here", where=given, fix="name the review store, or a .json file of `audit cases`"
+            "no decisions found", where=given, fix="name the review store, or a .json file that `audit cases` wrote"
         )
     from hoofbeat.review.review_store import ReviewStore
 
@@ -82,7 +82,7 @@ def reference_words(audit: Audit, reference: frozenset[str]) -> str:
 @decisions_option
 @reference_option
 @click.option("--state", "states", multiple=True, type=click.Choice(STATES),
-              help="Only cases in this state; several may be given.")  # fmt: skip
+              help="Only cases in this state. Repeat it for several.")  # fmt: skip
 @click.option("-o", "--output", type=_PATH, help="Write the cases to this file, .csv or .json.")
 @json_option
 def cases_command(
@@ -93,13 +93,13 @@ def cases_command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """List the disagreements of AUDIT as cases, with what was decided on each: new, open, escalated, reopened, closed.
+    """List the disagreements of AUDIT as cases, each with its state: new, open, escalated, reopened or closed.
 
-    A .json file that is written can be given to --decisions of the next audit; .csv is for a spreadsheet.
+    Write .json to carry decisions over to the next audit (--decisions), .csv for a spreadsheet.
     """
     screen = Screen(as_json=as_json)
     if output is not None and output.suffix not in (".csv", ".json"):
-        raise UsageError(f"cases can't be written as {output.name!r}", fix="name a .csv or a .json file")
+        raise UsageError(f"cases can't be written to {output.name!r}", fix="name a .csv or a .json file")
     opened = Audit.open(audit)
     chosen = find_reference(opened, reference)
     known = known_decisions(decisions)
@@ -130,16 +130,16 @@ def cases_command(
     if chosen:
         screen.title(f"Who disagrees with {reference_words(opened, chosen)}")
         strongest = opened.pack.labels[-1].name
-        titles = (strongest, "of highest significance", "in all")
+        titles = (strongest, "highest significance", "all")
         columns: list[str | Column] = ["source", *(Column(name, "count") for name in titles)]
         screen.table(columns, [(opened.names.full(o.source), o.strongest, o.serious, o.cases) for o in ranked])
     if output is not None:
-        click.echo(f"cases: {output} ({len(shown)} of {len(rows)})")
+        click.echo(f"Wrote {len(shown):,} of {count_of(len(rows), 'case')} → {output}")
 
 
 def _show_cases(screen: Screen, names: SourceNames, rows: Sequence[WorklistRow], shown: Sequence[WorklistRow]) -> None:
     told = ", ".join(f"{count:,} {_WORDS[state]}" for state, count in count_states(rows).items() if count)
-    screen.title(f"{count_of(len(rows), 'case')}: {told}" if rows else "no sources disagree")
+    screen.title(f"{count_of(len(rows), 'case')}: {told}" if rows else "No sources disagree")
     if not shown:
         return
     screen.table(
@@ -158,7 +158,7 @@ def _show_cases(screen: Screen, names: SourceNames, rows: Sequence[WorklistRow],
         ],
     )
     if len(shown) > _SHOWN:
-        screen.say(f"and {len(shown) - _SHOWN:,} more; write all with -o cases.csv")
+        screen.say(f"and {len(shown) - _SHOWN:,} more; write them all with -o cases.csv")
 
 
 _WORDS: dict[CaseState, str] = {
@@ -175,8 +175,8 @@ _WORDS: dict[CaseState, str] = {
 @click.argument("before", type=_PATH)
 @click.argument("after", type=_PATH)
 @click.option("--fail-if", "conditions", multiple=True, metavar="CONDITION",
-              help='Fail where this holds: "new_disagreements > 0", "share_disagree > 20% and undecided > 0"; several '
-              "may be given.")  # fmt: skip
+              help='Fail if this holds: "new_disagreements > 0", "share_disagree > 20% and undecided > 0". '
+              "Repeat it for several.")  # fmt: skip
 @decisions_option
 @reference_option
 @output_option("gate")
@@ -190,10 +190,10 @@ def gate_command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Say whether what changed from the audit BEFORE to AFTER may pass, for continuous integration.
+    """Check, in continuous integration, whether the changes from the audit BEFORE to AFTER are acceptable.
 
-    Where a condition holds, the command ends with exit code 5. The folder has a page, Markdown for a pull request,
-    JUnit XML, SARIF and JSON.
+    If a condition holds, the exit code is 5. The folder has a page, Markdown for a pull request, JUnit XML, SARIF and
+    JSON.
     """
     screen = Screen(as_json=as_json)
     if not conditions:
@@ -213,7 +213,7 @@ def gate_command(
     )
     artefact = write_gate(output, (first, second), found, results, options, command=command_words())
     failed = any(result.failed for result in results)
-    screen.title(f"the gate {'fails' if failed else 'passes'}")
+    screen.title(f"The gate {'fails' if failed else 'passes'}")
     for result in results:
         screen.say(f"{'fails' if result.failed else 'passes'}: {result.condition} ({result_words(result)})")
     screen.finish(

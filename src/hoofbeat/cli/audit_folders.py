@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -62,23 +61,26 @@ _PATH = click.Path(path_type=Path)
 @output_option("audit")
 @json_option
 def merge_command(shards: tuple[Path, ...], output: Path, as_json: bool) -> None:
-    """Put the SHARDs of one audit (made with --shard I/N) together: all must be there, each once, of the same plan."""
+    """Merge the SHARDs of one audit (made with --shard I/N). All shards are needed, each once."""
+    from hoofbeat.cli.results import show_disagreements
+
     screen = Screen(as_json=as_json)
     artefact = merge_audits(shards, output, command=command_words(), progress=screen)
     print_audit_outcome(screen, Audit(artefact))
+    show_disagreements(screen, Audit(artefact))
     screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))
 
 
 @click.command("export")
 @click.argument("audit", type=click.Path(path_type=Path))
-@click.option("--as", "forms", multiple=True, type=click.Choice(FORMS), help="Only this form; several may be given.")
+@click.option("--as", "forms", multiple=True, type=click.Choice(FORMS), help="Only this form. Repeat it for several.")
 @decisions_option
 @output_option("audit-export")
 @json_option
 def export_command(audit: Path, forms: tuple[str, ...], decisions: str | None, output: Path, as_json: bool) -> None:
-    """Write AUDIT for others: who says what as CSV and JSON, a JSON file for each question (labels as an N × N matrix,
-    and every pair's record), the pairs as CSV and as Parquet, rates within and between institutions. With --decisions:
-    every disagreement with what was decided on it, as cases.csv and cases.json."""
+    """Write AUDIT for other software: who says what (CSV, JSON), one JSON file per question (labels as an N × N
+    matrix, and every pair), all pairs (CSV, Parquet), and rates within and between institutions. With --decisions:
+    every disagreement with your team's decision (cases.csv, cases.json)."""
     screen = Screen(as_json=as_json)
     opened, known = Audit.open(audit), known_decisions(decisions)
     made = export_audit(
@@ -97,9 +99,9 @@ def export_command(audit: Path, forms: tuple[str, ...], decisions: str | None, o
 @click.argument("audit", type=click.Path(path_type=Path))
 @json_option
 def table_command(audit: Path, as_json: bool) -> None:
-    """Print who says what in AUDIT: for each question one line per institution, and who agrees, differs and is silent.
+    """Print who says what in AUDIT: for each question one line per institution, and who agrees, differs or is silent.
 
-    `hoofbeat report` makes the table for print, `hoofbeat audit export` the file for spreadsheets.
+    `hoofbeat report` makes this table for print, `hoofbeat audit export` for spreadsheets.
     """
     screen = Screen(as_json=as_json)
     opened = Audit.open(audit)
@@ -119,18 +121,18 @@ def table_command(audit: Path, as_json: bool) -> None:
             for row in table.unanswered:
                 click.echo(for_terminal(f"  {row.question}: {one_line(row.text)}"))
     screen.say(signs_in_words(tables))
-    screen.say(f"next: {shlex.join(['hoofbeat', 'report', str(audit), '-o', 'report'])}")
+    screen.next("hoofbeat", "report", audit, "-o", "report")
 
 
 @click.command("compare")
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=click.Path(path_type=Path))
 @click.option("--facet", "facets", multiple=True,
-              help="Split the changes by this facet of the questions, too; several may be given "
-              "[default: those that make few groups].")  # fmt: skip
+              help="Also split the changes by this facet of the questions. Repeat it for several. "
+              "[default: facets with few values]")  # fmt: skip
 @click.option("--page-rows", type=click.IntRange(100), default=20_000, show_default=True,
-              help="Rows of one file of the list of changed pairs.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the intervals.")
+              help="Maximum rows per file of changed pairs.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for the intervals.")
 @decisions_option
 @reference_option
 @output_option("audit-comparison")
@@ -146,8 +148,8 @@ def compare_command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Compare the audits BEFORE and AFTER: coverage, labels, answers and quotes, and whether disagreement became more
-    frequent, stronger, or only visible. With --decisions: which cases are closed, reopened and new."""
+    """Compare the audits BEFORE and AFTER: coverage, labels, answers and quotes, and whether sources disagree more,
+    more strongly, or only more visibly. With --decisions: which cases are closed, reopened and new."""
     screen = Screen(as_json=as_json)
     check_target(output.resolve(), AUDIT_COMPARISON)
     first, second = Audit.open(before), Audit.open(after)
@@ -158,7 +160,7 @@ def compare_command(
     _show_comparison(screen, compared, second.names, warnings)
     _show_words(screen, found, second.names, decided=decisions is not None)
     for name, values in altered.items():
-        screen.say(f"{name}: {_plain(values[0])}, then {_plain(values[1])}")
+        screen.say(f"setting {name}: {_plain(values[0])} → {_plain(values[1])}")
     artefact = write_audits(
         output,
         (first, second),
@@ -198,8 +200,8 @@ def _gate_findings(first: Audit, second: Audit, decisions: str | None, reference
 def _show_words(screen: Screen, found: GateFindings, names: SourceNames, *, decided: bool) -> None:
     figures, words = found.figures, found.words
     screen.say(
-        f"{count_of(len(words.answers), 'answer')} changed; {count_of(len(words.same_label), 'pair')} of sources kept "
-        f"the label over it (answers.tsv, same-label.tsv); {figures['new_disagreements']:,.0f} disagreements are new"
+        f"{count_of(len(words.answers), 'answer')} changed (answers.tsv); {count_of(len(words.same_label), 'pair')} "
+        f"kept the label even so (same-label.tsv); {figures['new_disagreements']:,.0f} disagreements are new"
     )
     if words.texts:
         screen.say(f"sources whose text changed: {'; '.join(map(names.full, words.texts))}")
@@ -237,11 +239,11 @@ def _show_comparison(screen: Screen, compared: AuditsComparison, names: SourceNa
             [(names.short(row.source), *row.coverage, row.gained, row.lost) for row in moved[:_MOVED]],
         )
     if len(moved) > _MOVED:
-        screen.say(f"and {len(moved) - _MOVED} sources more, in coverage.tsv")
+        screen.say(f"and {len(moved) - _MOVED} more sources, in coverage.tsv")
     for what, only in (("sources", compared.sources_only), ("questions", compared.questions_only)):
         if any(only):
             screen.say(f"{what} in one audit only: {len(only[0])} before, {len(only[1])} after (only.tsv)")
-    screen.say(f"{compared.shift.pairs - compared.shift.same:,} pairs have another label now (changed/)")
+    screen.say(f"{compared.shift.pairs - compared.shift.same:,} pairs changed their label (changed/)")
     for warning in warnings:
         screen.say(f"[!] {warning}")
 
@@ -267,35 +269,37 @@ class _ThemeOptions(Struct, frozen=True, kw_only=True):
 
 @click.command("themes")
 @click.argument("audit", type=_PATH)
-@click.option("--model", "model_spec", help=f"Let this model name the themes: {SPEC_HELP} [default: by rule].")
+@click.option("--model", "model_spec", help=f"Let this model name the themes [default: named by rule]: {SPEC_HELP}.")
 @click.option("--named", type=click.IntRange(1), default=100, show_default=True,
-              help="How many of the largest themes the model names.")  # fmt: skip
-@click.option("--encoder", default="minilm", show_default=True, help="Sentence encoder of the topic phrases.")
+              help="The model names the N largest themes.", metavar="N")  # fmt: skip
+@click.option("--encoder", default="minilm", show_default=True, help="Sentence encoder for the topics.")
 @click.option("--threshold", type=click.FloatRange(-1, 1),
-              help=f"Mean cosine that phrases of one theme reach [default: {THRESHOLD}].")  # fmt: skip
-@click.option("--themes", "k", type=click.IntRange(1), help="Make N themes instead.")
+              help=f"Minimum mean cosine similarity within a theme [default: {THRESHOLD}].")  # fmt: skip
+@click.option("--themes", "k", type=click.IntRange(1), metavar="N", help="Make N themes instead.")
 @click.option(
-    "--label", "labels", multiple=True, help="Take topics of pairs with this label [default: those that diverge]."
+    "--label", "labels", multiple=True, help="Use topics of pairs with this label [default: labels that diverge]."
 )
 @click.option("--weights", default="", metavar="LEVEL=W,…",
-              help="Weights of the significance levels [default: 1 for the least, 2 for the next, …].")  # fmt: skip
-@click.option("--examples", type=click.IntRange(0, 20), default=3, show_default=True, help="Pairs shown of a theme.")
+              help="Weights of the significance levels [default: 1 for the lowest, 2 for the next, …].")  # fmt: skip
+@click.option("--examples", type=click.IntRange(0, 20), default=3, show_default=True, help="Example pairs per theme.")
 @ledger_option
 @click.option("--config", "config_path", type=_PATH, help="Configuration file.")
-@click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
+@click.option("--budget", help="Hard limit in dollars (2.50) or calls (200calls).")
 @reasoning_option
-@click.option("--estimate", "only_estimate", is_flag=True, help="Say what naming would spend, and stop.")
+@click.option(
+    "--estimate", "only_estimate", is_flag=True, help="Estimate the cost of naming, and stop: nothing is called."
+)
 @output_option("themes")
 @json_option
 def themes_command(audit: Path, as_json: bool, **options: object) -> None:
-    """Group the topics in which sources of AUDIT differ into themes."""
+    """Group the topics on which the sources of AUDIT disagree into themes."""
     wanted = _ThemeOptions(**options)  # type: ignore[arg-type]
     screen = Screen(as_json=as_json)
     check_target(wanted.output.resolve(), THEMES)
     opened = Audit.open(audit)
     weights = level_weights(wanted.weights, opened.pack)
     if wanted.threshold is not None and wanted.k is not None:
-        raise UsageError("--threshold and --themes exclude each other", fix="give one of them")
+        raise UsageError("--threshold and --themes can't be used together", fix="give one of them")
     settings = ThemeSettings(
         encoder=wanted.encoder,
         threshold=wanted.threshold,
@@ -349,13 +353,13 @@ def _show_themes(screen: Screen, found: AuditThemes, weights: Mapping[str, float
         ],
     )  # fmt: skip
     if len(found.themes) > _SHOWN:
-        screen.say(f"and {len(found.themes) - _SHOWN:,} themes more, in themes.tsv")
+        screen.say(f"and {len(found.themes) - _SHOWN:,} more themes, in themes.tsv")
     if topics.without:
-        screen.say(f"{count_of(topics.without, 'pair')} without a topic are in no theme")
+        screen.say(f"{count_of(topics.without, 'pair')} have no topic and are in no theme")
     if found.parted:
-        screen.say(f"the model parted {count_of(found.parted, 'group')} whose questions are about different matters")
+        screen.say(f"the model split {count_of(found.parted, 'group')} whose questions are about different things")
     elif found.model is None:
-        screen.say("phrases were grouped by their words alone; with --model their questions are looked at")
+        screen.say("topics were grouped by their words alone; with --model a model also reads their questions")
 
 
 def _theme_chart(found: Sequence[Theme], topics: TopicPhrases) -> str:

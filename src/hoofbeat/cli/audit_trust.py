@@ -42,25 +42,32 @@ from hoofbeat.findings.intervals import Interval
 from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import DEFAULT_PACK
 from hoofbeat.store import check_target, open_artefact
+from hoofbeat.text import dollars
 
 _HARD_PACK = "clinicians"
-_INVENTED = "These pairs are invented. How the judge does on pairs of your own, people have to say: audit validate."
+_INVENTED = (
+    "These pairs are invented. To check the judge on your own pairs, let people label some: hoofbeat audit validate."
+)
 
 
 @click.command("trial")
 @click.option("--pack", "named_pack",
-              help="Domain pack whose teaching example and labels are used, or the path of a .toml file of its name "
+              help="Domain pack for the labels and the teaching example, or the path of its .toml file "
               f"[default: {DEFAULT_PACK}; with --hard {_HARD_PACK}].")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True,
-              help="At most so many pairs, as many of each label as there are.")  # fmt: skip
-@click.option("--hard", is_flag=True, help="Take 60 hard pairs by kind, for judges that get the others right.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draw and of intervals.")
+              metavar="N", help="At most N pairs, evenly over the labels.")  # fmt: skip
+@click.option(
+    "--hard", is_flag=True, help="Use 60 hard pairs, sorted by kind, for judges that get the easy ones right."
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for the draw and the intervals."
+)
 @output_option(TRIAL)
 @calling_options_of_judges
 def trial_command(named_pack: str | None, limit: int, hard: bool, seed: int, output: Path, calling: Calling) -> None:
-    """Put pairs of answers whose relation is known to a judge, in both orders.
+    """Test a judge on pairs of answers whose relation is known, in both orders.
 
-    They are invented: the teaching example of a domain pack, or hard pairs on clinical questions.
+    The pairs are invented: the teaching example of a domain pack, or hard pairs on clinical questions.
     """
     screen = calling.screen()
     pack_spec = named_pack or (_HARD_PACK if hard else DEFAULT_PACK)
@@ -72,6 +79,7 @@ def trial_command(named_pack: str | None, limit: int, hard: bool, seed: int, out
         if calling.only_estimate:
             screen.estimate(estimate_trial(judges, drawn, pack))
             return
+        calling.warn_if_tiny(screen, "judge", option="--judge")
         pairs = put_to_judge(judges, drawn, pack, progress=screen)
         artefact, figures = write_trial(pairs, pack, judges, output, limit=limit, seed=seed, command=command_words())
         screen.calls(*judges)
@@ -100,25 +108,32 @@ class _ValidateOptions(Struct, frozen=True, kw_only=True):
 @click.command("validate")
 @click.argument("audit", type=click.Path(path_type=Path))
 @click.option("--packets", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Folder for the packets; with --labels, the packets that the labels are of.")  # fmt: skip
-@click.option("--annotators", type=click.IntRange(1, 50), default=2, show_default=True, help="Packets to write.")
-@click.option("--per-label", type=click.IntRange(0), default=40, show_default=True, help="Pairs drawn of every label.")
+              help="Folder for the packets; with --labels, the packets that were labelled.")  # fmt: skip
+@click.option(
+    "--annotators",
+    type=click.IntRange(1, 50),
+    default=2,
+    show_default=True,
+    help="Number of packets, one per annotator.",
+)
+@click.option("--per-label", type=click.IntRange(0), default=40, show_default=True, help="Pairs to draw per label.")
 @click.option("--label", "of_label", multiple=True, metavar="LABEL=N",
-              help="Draw N of this label instead; several may be given.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draw and of intervals.")
+              help="Draw N pairs of this label instead. Repeat it for several.")  # fmt: skip
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for the draw and the intervals."
+)
 @click.option("--labels", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="What an annotator gave back, CSV or JSONL; once for each.")  # fmt: skip
+              help="An annotator's labels, CSV or JSONL. Repeat it for each annotator.")  # fmt: skip
 @click.option("--adjudicated", type=click.Path(path_type=Path), metavar="FILE",
-              help="Labels settled between annotators; they count before the majority.")  # fmt: skip
-@click.option("--partial", is_flag=True, help="Take in files in which items have no label.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("validation"), show_default=True,
-              help="Folder for the result.")  # fmt: skip
+              help="Labels that annotators agreed on later; they override the majority.")  # fmt: skip
+@click.option("--partial", is_flag=True, help="Accept files in which some items have no label.")
+@output_option("validation")
 @json_option
 def validate_command(audit: Path, as_json: bool, **options: object) -> None:
-    """Measure the judge of AUDIT by people.
+    """Compare the judge of AUDIT with people.
 
-    Without --labels, draw a stratified sample and write blinded packets for annotators; with --labels, take in what
-    they gave back.
+    Without --labels: draw a stratified sample and write blinded packets for annotators. With --labels: read their
+    labels and measure how far the judge agrees with them.
     """
     wanted = _ValidateOptions(**options)  # type: ignore[arg-type]
     screen = Screen(as_json=as_json)
@@ -127,7 +142,7 @@ def validate_command(audit: Path, as_json: bool, **options: object) -> None:
         _take_in(screen, opened, wanted)
         return
     if wanted.adjudicated is not None:
-        raise UsageError("--adjudicated goes with the annotators' files", fix="give those, too: --labels")
+        raise UsageError("--adjudicated needs the annotators' files as well", fix="add them with --labels")
     if wanted.packets is None:
         raise UsageError(
             "there is nothing to do", fix="name a folder for packets (--packets), or the annotators' files (--labels)"
@@ -154,10 +169,10 @@ def _write_packets(screen: Screen, audit: Audit, wanted: _ValidateOptions, targe
             [row.label, f"{row.pairs:,}", f"{row.drawn:,}", f"{row.weight:,.1f}" if row.weight else "-"]
             for row in design.strata
         ]
-        screen.table(("label", "pairs", "drawn", "each stands for"), rows)
+        screen.table(("label", "pairs", "drawn", "each represents"), rows)
         if design.unlabelled:
-            screen.say(f"note: {design.unlabelled:,} pairs have no label and are not drawn from")
-        screen.say(f"give each annotator their folder in {target}, and keep {target / 'key'} to yourself")
+            screen.say(f"note: {design.unlabelled:,} pairs have no label, so none of them was drawn")
+        screen.say(f"Give each annotator their folder in {target}. Keep {target / 'key'} to yourself.")
     labels = [word for name in design.annotators for word in ("--labels", f"{name}.csv")]
     step = ("hoofbeat", "audit", "validate", audit.artefact.path, "--packets", target, *labels)
     screen.finish(artefact, next_step=step)
@@ -170,7 +185,7 @@ def _refuse_filled(target: Path) -> None:
     changed = open_artefact(target, PACKETS).verify()
     if changed:
         raise UsageError(
-            f"packets stand there, and they may hold labels: {changed[0]}",
+            f"Not overwritten: these packets may hold labels ({changed[0]})",
             where=str(target),
             fix="name another folder",
         )
@@ -181,7 +196,7 @@ def _numbers(given: tuple[str, ...]) -> Mapping[str, int]:
     for text in given:
         name, separator, number = text.rpartition("=")
         if not separator or not number.strip().isdecimal():
-            raise UsageError(f"--label takes LABEL=N, not {text!r}", fix="for example --label Contradictory=80")
+            raise UsageError(f"--label takes LABEL=N, not {text!r}", fix="write, for example, --label Contradictory=80")
         found[name.strip()] = int(number)
     return found
 
@@ -220,17 +235,20 @@ def _take_in(screen: Screen, audit: Audit, wanted: _ValidateOptions) -> None:
 
 @click.command("ablate")
 @click.argument("audit", type=click.Path(path_type=Path))
-@click.option("--per-label", type=click.IntRange(1), default=40, show_default=True, help="Pairs drawn of every label.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draw and of intervals.")
-@click.option("--order", is_flag=True, help="Judge every pair with its answers exchanged, too.")
+@click.option("--per-label", type=click.IntRange(1), default=40, show_default=True, help="Pairs to draw per label.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for the draw and the intervals."
+)
+@click.option("--order", is_flag=True, help="Also judge every pair with the two answers swapped.")
 @click.option("--validation", "validated", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Judge the pairs that people labelled there instead, and set both ways against people.")  # fmt: skip
+              help="Use the pairs that people labelled in this validation, and compare both ways "
+              "with people.")  # fmt: skip
 @output_option("ablation")
 @calling_options
 def ablate_command(
     audit: Path, per_label: int, seed: int, order: bool, validated: Path | None, output: Path, calling: Calling
 ) -> None:
-    """Judge a sample of AUDIT's pairs in one structured call and with the label alone, and compare."""
+    """Judge a sample of AUDIT's pairs twice, in one structured call and by label only, and compare."""
     screen = calling.screen()
     opened = Audit.open(audit)
     check_target(output.resolve(), ABLATION)
@@ -265,7 +283,7 @@ def ablate_command(
 def show_trial(screen: Screen, found: Trial) -> None:
     """Print a trial."""
     told, two_way = found.agreement, found.two_way
-    screen.title("The judge beside planted relations")
+    screen.title("The judge on pairs whose relation is known")
     screen.table(
         (f"n = {found.n} pairs", "right", "share", "commonest label", "chance", "κ"),
         [
@@ -273,13 +291,13 @@ def show_trial(screen: Screen, found: Trial) -> None:
              f"{found.commonest_share:.2f}", f"{found.chance:.2f}", _short_figure(told.kappa, told.kappa_interval)],
             [f"{SIDES[1]} or not", f"{found.two_way_right}", _short_figure(two_way.accuracy, two_way.accuracy_interval),
              f"{found.two_way_share:.2f}", "0.50", _short_figure(two_way.kappa, two_way.kappa_interval)],
-            ["all labels, answers exchanged", f"{found.exchanged}", f"{found.exchanged / found.n:.2f}", "", "", ""],
+            ["all labels, answers swapped", f"{found.exchanged}", f"{found.exchanged / found.n:.2f}", "", "", ""],
             ["all labels, right in both orders", f"{found.both}", f"{found.both / found.n:.2f}", "", "", ""],
         ],
     )  # fmt: skip
     screen.title("By label")
     screen.table(
-        ("planted", "pairs", *(f"said {label}" for label in told.labels), "no label", "precision", "recall"),
+        ("true label", "pairs", *(f"said {label}" for label in told.labels), "no label", "precision", "recall"),
         [
             [score.label, f"{score.n:.0f}", *(f"{count}" for count in row), f"{score.n - sum(row):.0f}",
              _short(score.precision), _short(score.recall)]
@@ -298,12 +316,12 @@ def show_trial(screen: Screen, found: Trial) -> None:
         )  # fmt: skip
     flips = found.flips
     screen.say(
-        f"with the answers exchanged, {flips.flips} of {flips.n} labels changed, {flips.crossing} of them between "
-        f"diverging and not (95% interval of changes {flips.interval.low:.2f} to {flips.interval.high:.2f}"
+        f"with the two answers swapped, {flips.flips} of {flips.n} labels changed, {flips.crossing} of them between "
+        f"diverging and not diverging (95% interval of changes {flips.interval.low:.2f} to {flips.interval.high:.2f}"
         f"{flips.interval.few_note})"
     )
     if told.unscored or flips.unscored:
-        screen.say(f"no label: {told.unscored} pairs, {flips.unscored} in one of the orders; they count as not right")
+        screen.say(f"no label: {told.unscored} pairs, {flips.unscored} in one of the orders; they count as wrong")
     screen.say(found.verdict)
     screen.say(_INVENTED)
 
@@ -321,7 +339,7 @@ def _short(value: float | None) -> str:
 def show_validation(screen: Screen, found: Validation) -> None:
     """Print a validation."""
     if found.people:
-        screen.title("Annotators among themselves")
+        screen.title("Agreement among annotators")
         rows = [
             [
                 f"{row.a} and {row.b}",
@@ -339,7 +357,7 @@ def show_validation(screen: Screen, found: Validation) -> None:
     screen.title("The judge against people")
     judge, whole = found.judge, found.population
     screen.table(
-        (f"figure, n = {judge.agreement.n}", "sample", "all pairs, estimated"),
+        (f"figure, n = {judge.agreement.n}", "sample", "all pairs (estimate)"),
         [
             ["agreement", _share(judge.agreement.accuracy, judge.agreement.accuracy_interval),
              _share(whole.agreement, whole.agreement_interval)],
@@ -366,10 +384,10 @@ def show_validation(screen: Screen, found: Validation) -> None:
         screen.say(f"significance, judge against people: κ {_figure(said.kappa, said.kappa_interval)}, n = {said.n}")
     screen.title("Rates corrected by people")
     screen.table(
-        ("rate", "by the judge", "corrected", "labelled", "without a reference, range with those"),
+        ("rate", "by the judge", "corrected", "labelled", "without a reference: number, range"),
         [
             [
-                f"{rate.name}, {'absence as found' if rate.scope == 'answered' else 'absence checked, too'}",
+                f"{rate.name}, {'absence as found' if rate.scope == 'answered' else 'absence also checked'}",
                 _percent(rate.judge),
                 _share(rate.estimate, rate.interval) if rate.interval is not None else f"- ({rate.why})",
                 str(rate.labelled),
@@ -389,7 +407,7 @@ def _references(screen: Screen, found: Validation) -> None:
     screen.say(f"references: {how}")
     if found.judge.sensitivity:
         low, high = found.judge.sensitivity
-        screen.say(f"with the pairs that have no reference all wrong or all right: {low:.1%} to {high:.1%}")
+        screen.say(f"if all pairs without a reference were wrong, or all right: {low:.1%} to {high:.1%}")
     if found.population.why:
         screen.say(f"no estimate for all pairs: {found.population.why}")
 
@@ -399,7 +417,7 @@ def _errors(screen: Screen, found: Validation) -> None:
     if not lines.errors:
         screen.say("errors: none")
         return
-    screen.title("Where the errors lie")
+    screen.title("Where the errors are")
     screen.table(
         ("between", "steps", "errors", "judge higher", "judge lower", "of all errors"),
         [
@@ -415,24 +433,24 @@ def _errors(screen: Screen, found: Validation) -> None:
         ],
     )
     screen.say(
-        f"{lines.adjacent} of {lines.errors} errors are between neighbours; {lines.crossing} change "
+        f"{lines.adjacent} of {lines.errors} errors are between neighbouring labels; {lines.crossing} change "
         "whether the pair diverges"
     )
 
 
 def show_protocols(screen: Screen, found: ProtocolAgreement) -> None:
     """Print an ablation."""
-    screen.title("Structured call against the label alone")
+    screen.title("One structured call compared with the label only")
     both: Agreement = found.agreement
     screen.table(
         ("figure", "value", "n"),
         [
             ["agreement", _share(both.accuracy if both.n else None, both.accuracy_interval), str(both.n)],
-            ["agreement, all judged pairs, estimated", _share(found.estimate, found.estimate_interval), str(both.n)],
+            ["agreement, all judged pairs (estimate)", _share(found.estimate, found.estimate_interval), str(both.n)],
             ["Cohen's κ", _figure(both.kappa, both.kappa_interval), str(both.n)],
             ["κ of significance", _figure(found.significance.kappa, found.significance.kappa_interval),
              str(found.significance.n)],
-            ["topics that are the same", f"{found.topics.same}", str(found.topics.n)],
+            ["same topic", f"{found.topics.same}", str(found.topics.n)],
         ],
     )  # fmt: skip
     rows = [
@@ -444,20 +462,20 @@ def show_protocols(screen: Screen, found: ProtocolAgreement) -> None:
         ]
         for row in found.shifts
     ]
-    screen.table(("structured label", "pairs", "kept", "becomes"), rows)
+    screen.table(("structured label", "pairs", "same label", "label only says"), rows)
     levels = {name: ", ".join(f"{level} {n}" for level, n in counts.items()) for name, counts in found.levels.items()}
     screen.table(
-        ("way", "without a label", "significance", "calls", "tokens in", "tokens out", "money"),
+        ("way", "without a label", "significance", "calls", "tokens in", "tokens out", "cost"),
         [
             [name, str(found.unscored.get(name, "")), levels.get(name, ""), f"{cost.calls:,}", f"{cost.tokens_in:,}",
-             f"{cost.tokens_out:,}", f"{cost.money:.4f}"]
+             f"{cost.tokens_out:,}", dollars(cost.money)]
             for name, cost in found.costs.items()
         ],
     )  # fmt: skip
     if found.flips:
-        screen.title("Labels that change when the two answers are exchanged")
+        screen.title("Labels that change when the two answers are swapped")
         screen.table(
-            ("way", "flipped", "rate", "all judged pairs, estimated"),
+            ("way", "changed", "rate", "all judged pairs (estimate)"),
             [
                 [row.protocol, f"{row.flips} of {row.n}", _share(row.rate, row.interval),
                  _share(row.estimate, row.estimate_interval)]
@@ -465,7 +483,7 @@ def show_protocols(screen: Screen, found: ProtocolAgreement) -> None:
             ],
         )  # fmt: skip
     if found.people:
-        screen.title("Against people")
+        screen.title("Compared with people")
         people = found.people
         screen.table(
             ("way", "agreement", "κ", "macro F1"),
@@ -476,8 +494,8 @@ def show_protocols(screen: Screen, found: ProtocolAgreement) -> None:
             ],
         )  # fmt: skip
         screen.say(
-            f"{people.only_structured} pairs only the structured call gets right, {people.only_label_only} only the "
-            f"label alone; p = {people.p:.3f} (McNemar, exact, n = {people.n})"
+            f"only the structured call is right on {people.only_structured} pairs, only the label alone on "
+            f"{people.only_label_only}; p = {people.p:.3f} (McNemar, exact, n = {people.n})"
         )
 
 

@@ -33,13 +33,13 @@ class _ImportCommand(CommandWithList):
 
 @command.command("import", cls=_ImportCommand)
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option("--as", "form", type=ExtensionName(ImportFormat), help="Format [default: recognised from the fields].")
-@click.option("--mapping", default="", help="Fields of a table: id=key,text=question,options=a+b+c+d,answer=gold.")
-@click.option("--split", default="", help="Split of a folder [default: test].")
+@click.option("--as", "form", type=ExtensionName(ImportFormat), help="Format [default: detected from the fields].")
+@click.option("--mapping", default="", help="Which field holds what: id=key,text=question,options=a+b+c+d,answer=gold.")
+@click.option("--split", default="", help="Split to read from a folder [default: test].")
+@click.option("--count-from", type=click.Choice(["0", "1"]), help="Number of the first option, if answers are numbers.")
 @click.option(
-    "--count-from", type=click.Choice(["0", "1"]), help="Number of the first option, where numbers name options."
+    "--seed", type=int, default=0, show_default=True, help="Seed for the order of options, if the file gives none."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the options' order, if none is given.")
 @click.option("--title", default="", help="Title of the benchmark.")
 @output_option("benchmark")
 @json_option
@@ -56,8 +56,8 @@ def import_command(
 ) -> None:
     """Import SOURCE, a file or folder of published questions, as a benchmark.
 
-    Rows that can't be read are listed with their reasons in rejected.jsonl. The documents of BEIR and R2MED folders
-    become a corpus beside the benchmark.
+    rejected.jsonl lists rows that can't be read, with the reason. The documents of BEIR and R2MED folders become a
+    corpus beside the benchmark.
     """
     screen = Screen(as_json=as_json)
     artefact = import_benchmark(
@@ -72,18 +72,17 @@ def import_command(
         command=command_words(),
         progress=screen,
     )
-    for reason, count in artefact.manifest.counts.reasons.items():
-        screen.say(f"rejected: {count} × {reason}")
+    screen.reasons(artefact.manifest.counts)
     screen.finish(artefact, next_step=("hoofbeat", "show", output))
 
 
 @command.command("stats")
 @click.argument("sets", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--corpus", type=click.Path(path_type=Path), help="The corpus of a benchmark that is not beside it.")
+@click.option("--corpus", type=click.Path(path_type=Path), help="The corpus, if it is not beside the benchmark.")
 @click.option("--tokenizer", default="none", show_default=True, help="none (words), minilm, or a tokenizer.json.")
-@click.option("--distractors", is_flag=True, help="Also the BERTScore of each distractor with the right option.")
-@click.option("--encoder", default="minilm", show_default=True, help="Encoder of BERTScore.")
-@click.option("--layer", default="auto", show_default=True, help="Its layer: a number, last, or auto.")
+@click.option("--distractors", is_flag=True, help="Also compute BERTScore of each distractor with the right option.")
+@click.option("--encoder", default="minilm", show_default=True, help="Encoder for BERTScore.")
+@click.option("--layer", default="auto", show_default=True, help="Layer for BERTScore: a number, last, or auto.")
 @edition_option
 @output_option("set-stats")
 @json_option
@@ -100,8 +99,8 @@ def stats_command(
 ) -> None:
     """Count SETS: questions, documents, positives, lengths, options and images per question, and their overlap.
 
-    A set is a benchmark with its corpus, or a folder in BEIR's or R2MED's layout. R2MED's table counts tokens of GPT-2:
-    give its tokenizer.json to compare. CUPCase's figure 2 is --distractors.
+    A set is a benchmark with its corpus, or a folder in BEIR's or R2MED's layout. R2MED's table counts GPT-2 tokens:
+    name its tokenizer.json to compare with it. --distractors gives figure 2 of CUPCase.
     """
     from hoofbeat.corpus.stats import load_tokenizer
     from hoofbeat.judging.distractor_similarity import DISTRACTORS, DistractorScore, distractor_scores
@@ -138,11 +137,11 @@ def stats_command(
 @command.command("shorten")
 @click.argument("benchmark", type=click.Path(path_type=Path))
 @click.option("--answers", "answered", multiple=True, required=True, type=click.Path(path_type=Path),
-              help="Runs or judgments of its questions. Several.")  # fmt: skip
+              help="Run or judgments of its questions. Repeat it for several.")  # fmt: skip
 @click.option("--questions", type=click.IntRange(1),
-              help="How many to keep [default: the fewest that rank systems alike].")  # fmt: skip
+              metavar="N", help="Keep N questions [default: the minimum that ranks systems the same way].")  # fmt: skip
 @edition_option
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the choice and the test.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for the choice and the test.")
 @output_option("short")
 @json_option
 def shorten_command(
@@ -154,10 +153,10 @@ def shorten_command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Keep the questions of BENCHMARK that rank systems as all of them do.
+    """Keep a few questions of BENCHMARK that rank systems as all questions do.
 
-    Questions are chosen over all difficulties, those that tell systems apart first. The ranking is tested on systems
-    (with fewer than eight systems, on questions) that did not choose them. Accuracy on the short benchmark is not
+    Hoofbeat chooses questions of all difficulties, and first those that separate systems best. It tests the ranking on
+    held-out systems (with fewer than eight systems, on held-out questions). Accuracy on the short benchmark is not
     accuracy on the whole.
     """
     from hoofbeat.benchmarks import Benchmark
@@ -175,5 +174,5 @@ def shorten_command(
             ["questions", f"τ, held-out {made.tested[0].held_out}", "5th percentile", "random questions"], rows
         )
     else:
-        screen.say(f"[!] {made.systems} systems are too few to test the ranking")
+        screen.say(f"warning: {made.systems} systems are too few to test the ranking")
     screen.finish(made.artefact, next_step=("hoofbeat", "answer", output))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
-from hoofbeat.cli.console import Screen
+from hoofbeat.benchmarks.benchmark import KIND
+from hoofbeat.cli.console import FunnelRow, Screen
 from hoofbeat.cli.session import Calling, calling_options, command_words, json_option, output_option
-from hoofbeat.errors import BatchPending
+from hoofbeat.errors import BatchPending, UsageError, did_you_mean
 from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters
 from hoofbeat.registry import registry
-from hoofbeat.store import Manifest
+from hoofbeat.store import Manifest, check_target
 from hoofbeat.window import windows_of
 
 
@@ -24,12 +26,17 @@ class _Recipes(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         own = super().get_command(ctx, cmd_name)
+        if own is None and not cmd_name.endswith(".py") and cmd_name not in (known := self.list_commands(ctx)):
+            raise UsageError(
+                f"there is no recipe {cmd_name!r}",
+                fix=f"{did_you_mean(cmd_name, known)}use one of: {', '.join(known)}; or the path of a Python file",
+            )
         return own if own is not None else _command(find_recipe(cmd_name), cmd_name)
 
 
 @click.group("build", cls=_Recipes)
 def command() -> None:
-    """Make a benchmark from a corpus, by the recipe of a paper or by one of your own (the path of a Python file)."""
+    """Make a benchmark from a corpus by a recipe: one of a paper, or your own (the path of a Python file)."""
 
 
 @command.command("teaching")
@@ -37,14 +44,13 @@ def command() -> None:
 @output_option("benchmark")
 @json_option
 def teaching_command(corpus: Path, output: Path, as_json: bool) -> None:
-    """The questions planted in the teaching cases that CORPUS holds."""
+    """Use the questions that were written with the teaching cases in CORPUS. No model is called."""
     from hoofbeat.corpus import Corpus
     from hoofbeat.recipes import build_teaching
 
     screen = Screen(as_json=as_json)
     artefact = build_teaching(Corpus.open(corpus), output, command=command_words())
-    for reason, count in artefact.manifest.counts.reasons.items():
-        screen.say(f"rejected: {count} × {reason}")
+    screen.reasons(artefact.manifest.counts)
     screen.finish(artefact, next_step=("hoofbeat", "retrieve", output, "--with", "bm25 + dense"))
 
 
@@ -53,10 +59,17 @@ def _command(recipe: Recipe, name: str) -> click.Command:
 
     @click.command(name, help=f"{recipe.title}.\n\n{recipe.about}")
     @click.argument("corpus", type=click.Path(path_type=Path))
-    @click.option("--second-model", "second", help="A second model, for the steps that want another one.")
-    @click.option("--committee", multiple=True, help="A model that steps ask in turn; give several.")
-    @click.option("--encoder", default="minilm", show_default=True, help="The sentence encoder.")
-    @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of everything random.")
+    @click.option(
+        "--second-model", "second", help="Second model, for the steps that need another one [default: --model]."
+    )
+    @click.option(
+        "--committee",
+        multiple=True,
+        help="Model of the committee, which some steps ask in turn. Repeat it for several models.",
+    )
+    @click.option("--encoder", default="minilm", show_default=True, help="Sentence encoder.")
+    @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for everything random.")
+    @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N documents of the corpus.")
     @output_option("benchmark")
     @calling_options
     def build(
@@ -65,6 +78,7 @@ def _command(recipe: Recipe, name: str) -> click.Command:
         committee: tuple[str, ...],
         encoder: str,
         seed: int,
+        limit: int | None,
         output: Path,
         calling: Calling,
         **given: str | None,
@@ -74,6 +88,9 @@ def _command(recipe: Recipe, name: str) -> click.Command:
 
         screen = calling.screen()
         opened = Corpus.open(corpus)
+        if not calling.only_estimate:
+            check_target(output.resolve(), KIND)
+            calling.warn_if_tiny(screen, "build questions")
         with calling.open() as session:
             plan = plan_build(
                 recipe,
@@ -84,6 +101,7 @@ def _command(recipe: Recipe, name: str) -> click.Command:
                 committee=committee,
                 encoder=encoder,
                 seed=seed,
+                limit=limit,
                 parameters={key: value for key, value in given.items() if value is not None},
                 estimating=calling.only_estimate,
                 progress=screen,
@@ -96,26 +114,26 @@ def _command(recipe: Recipe, name: str) -> click.Command:
             try:
                 artefact = plan.write(output, command=command_words())
             except BatchPending as pending:
-                _tell_funnel(screen, pending.details.get("funnel"), more=("waiting",))
+                _tell_funnel(screen, pending.details.get("funnel"), waiting=True)
                 raise
             screen.calls(*plan.models)
             _tell_funnel(screen, artefact.manifest.metrics.get("funnel"))
             _tell_cuts(screen, artefact.manifest)
-            screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", f"{output}-report"))
+            screen.finish(artefact, next_step=("hoofbeat", "show", output))
 
     build.params += [_option(parameter) for parameter in parameters(recipe)]
     return build
 
 
 def _tell_cuts(screen: Screen, manifest: Manifest) -> None:
-    """Say how many texts models saw only in part, and by which windows."""
+    """Say how many texts were cut, and by which context windows."""
     cuts = manifest.metrics.get("cut to fit")
     entries = cuts.values() if isinstance(cuts, dict) else ()
     if texts := sum(entry["texts"] for entry in entries):
         windows = "; ".join(f"{role}: {window}" for role, window in windows_of(manifest.settings).items())
         screen.say(
-            f"warning: {texts} texts were cut to fit a model's window ({windows}); if a window is larger, set context "
-            "in hoofbeat.toml"
+            f"warning: {texts:,} texts were cut to fit a model's context window ({windows}). If a window is larger, "
+            "set context in hoofbeat.toml."
         )
 
 
@@ -127,16 +145,21 @@ def _option(parameter: Parameter) -> click.Option:
     return click.Option([flag, parameter.name], default=None, metavar=metavar, help=told)
 
 
-def _tell_funnel(screen: Screen, funnel: object, *, more: Sequence[str] = ()) -> None:
-    from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
-
-    header = (*FUNNEL_HEADER, *more)
-    if isinstance(funnel, list):
-        rows = [[_cell(stage, name) for name in header] for stage in funnel if isinstance(stage, dict)]
-        screen.title("From candidates to questions")
-        screen.table(header, rows)
+def _tell_funnel(screen: Screen, funnel: object, *, waiting: bool = False) -> None:
+    """The counts of every step, then the reasons below them."""
+    if not isinstance(funnel, list):
+        return
+    screen.title("From candidates to questions")
+    screen.funnel([_funnel_row(stage) for stage in funnel if isinstance(stage, dict)], waiting=waiting)
 
 
-def _cell(stage: Mapping[str, object], name: str) -> str:
-    value = stage[name]
-    return "; ".join(f"{n} {reason}" for reason, n in value.items()) if isinstance(value, dict) else str(value)
+def _funnel_row(stage: Mapping[str, Any]) -> FunnelRow:
+    return FunnelRow(
+        step=stage["step"],
+        came=stage["in"],
+        kept=stage["kept"],
+        rejected=stage["rejected"],
+        failed=stage["failed"],
+        waiting=stage.get("waiting", 0),
+        reasons={**stage["reasons"], **{f"failed: {kind}": count for kind, count in stage["failures"].items()}},
+    )

@@ -20,15 +20,18 @@ _PARTS = ("leaks", "options", "place", "answer", "guess", "compare")
 
 @click.command("check")
 @click.argument("benchmark", type=_FOLDER)
-@click.option("--second-model", "second", help="The model that answers and guesses [default: --model].")
-@click.option("--corpus", type=_FOLDER, help="The documents [default: those beside the benchmark].")
+@click.option("--second-model", "second", help="Model that answers and guesses [default: --model].")
+@click.option("--corpus", type=_FOLDER, help="The corpus [default: the one beside the benchmark].")
 @click.option("--answers", "answered", multiple=True, type=_FOLDER,
-              help="Runs or judgments of its questions: how hard each is, who chose what. Several.")  # fmt: skip
-@click.option("--without", "left_out", multiple=True, type=click.Choice(_PARTS), help="Leave a part out. Several.")
-@click.option("--rules-only", is_flag=True, help="Leave out answer, guess and compare: no model is called.")
+              help="Run or judgments of its questions, to measure how hard each is. Repeat it "
+              "for several.")  # fmt: skip
+@click.option(
+    "--without", "left_out", multiple=True, type=click.Choice(_PARTS), help="Skip this part. Repeat it for several."
+)
+@click.option("--rules-only", is_flag=True, help="Skip answer, guess and compare: no model is called.")
 @edition_option
 @click.option("--limit", type=click.IntRange(1), help="Only the first N questions.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the options' orders.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for the order of options.")
 @output_option("check")
 @calling_options
 def command(
@@ -44,12 +47,12 @@ def command(
     output: Path,
     calling: Calling,
 ) -> None:
-    """Look for leaks, second right answers, giveaways, unanswerable questions and bias in BENCHMARK.
+    """Check BENCHMARK for leaks, second right answers, giveaways, unanswerable questions and bias.
 
-    Rules look for the answer in the question, for options that mean the same, and for the place and the length of the
-    right option. A model answers each question, guesses from the options alone, and compares the options. Answers of
-    several systems tell how hard each question is and whether it tells systems apart. Nothing is changed: every doubt
-    is listed with its reason.
+    Rules look for the answer in the question, for options that mean the same, and at the position and length of the
+    right option. A model answers each question, guesses from the options alone, and compares the options. With
+    --answers, Hoofbeat measures how hard each question is and whether it separates systems. The benchmark is not
+    changed: every doubt is listed with its reason.
     """
     import msgspec
 
@@ -61,6 +64,8 @@ def command(
     screen = calling.screen()
     check_target(output.resolve(), KIND)
     bench = Benchmark.open(benchmark, edition)
+    if not rules_only and not calling.only_estimate:
+        calling.warn_if_tiny(screen, "check questions")
     with calling.open() as session:
         check = plan_benchmark_check(
             bench,
@@ -79,18 +84,19 @@ def command(
             screen.estimate(check.estimate())
             return
         artefact, summary = check.write(output, command=command_words())
-        _show(screen, summary, read_answer_check(artefact))
+        show_check(screen, summary, read_answer_check(artefact))
         screen.calls(*check.models)
         screen.finish(
             artefact, next_step=("hoofbeat", "report", output, "-o", "report"), summary=msgspec.to_builtins(summary)
         )
 
 
-def _show(screen: Screen, summary: CheckSummary, answers: AnswerCheck | None) -> None:
+def show_check(screen: Screen, summary: CheckSummary, answers: AnswerCheck | None) -> None:
+    """How many questions have no doubt, and the doubts by their number."""
     from hoofbeat.findings.answer_check import answer_lines
     from hoofbeat.recipes.benchmark_check import summary_lines
 
-    screen.title(f"{summary.without_doubt} of {summary.questions} questions without doubt")
+    screen.title(f"No doubt about {summary.without_doubt} of {summary.questions} questions")
     if summary.doubts:
         screen.table(("doubt", "questions"), [(doubt, str(count)) for doubt, count in summary.doubts.items()])
     for line in [*summary_lines(summary), *(answer_lines(answers) if answers else ())]:

@@ -1,4 +1,4 @@
-"""`hoofbeat compare`: rankings, or answers, of the same questions set against each other."""
+"""`hoofbeat compare`: rankings, or answers, of the same questions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ _SHOWN = 20
 @click.command("compare")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--baseline", default="",
-              help="Compare each line or system with this one only [default: every pair of lines; of answers, each "
-              "system with itself in the first folder].")  # fmt: skip
+              help="Compare every line or system with this one [default: every pair of lines; for answers, each system "
+              "with itself in the first folder].")  # fmt: skip
 @click.option("--system", "systems", multiple=True,
-              help="Answers: only these systems, by model, condition, or 'MODEL · CONDITION'.")  # fmt: skip
+              help="Answers: only this system (model, condition, or 'MODEL · CONDITION'). Repeat it "
+              "for several.")  # fmt: skip
 @click.option("--judged", multiple=True, type=click.Path(path_type=Path),
-              help="Rankings: judgments of the answers that go with each of them, in their order.")  # fmt: skip
-@click.option("--condition", default="", help="Rankings: under which condition those answers were judged.")
-@click.option("--page", type=click.Path(path_type=Path), help="Write the page to this HTML file, too.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of intervals and tests.")
+              help="Rankings: judgments of answers made with each ranking, in the same order.")  # fmt: skip
+@click.option("--condition", default="", help="Rankings: the condition of those answers.")
+@click.option("--page", type=click.Path(path_type=Path), help="Also write the page to this HTML file.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for intervals and tests.")
 @output_option("comparison")
 @json_option
 def command(
@@ -74,7 +75,7 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
     best = table.ranked[0].system
     rows = [
         [
-            f"{pair.a} against {pair.b}",
+            f"{pair.a} vs {pair.b}",
             f"{pair.paired.difference:+.3f} [{span.low:+.3f}, {span.high:+.3f}{span.few_note}]",
             f"{pair.p_holm:.4f}",
             f"{pair.wins}/{pair.ties}/{pair.losses}",
@@ -91,11 +92,11 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
         ]
         screen.table([f"{grid.down} by {grid.across}" if grid.across else grid.down, *grid.columns], cells)
     if compared.left_out:
-        screen.say(f"{compared.left_out} questions are left out, because not every line has a value for them")
+        screen.say(f"Left out {compared.left_out} questions, because not every line has a value for them")
 
 
 def _show_answers(screen: Screen, compared: AnswersComparison) -> None:
-    columns = columns_of(" | questions:count | difference, points:points | p (Holm):p | unscored:count | flipped")
+    columns = columns_of(" | questions:count | difference, points:points | p (Holm):p | not scored:count | changed")
     rows: list[tuple[Cell, ...]] = []
     surest = sorted(zip(compared.pairs, compared.differences, strict=True), key=lambda item: item[1].p_holm)
     for pair, row in surest[:_SHOWN]:
@@ -113,6 +114,6 @@ def _show_answers(screen: Screen, compared: AnswersComparison) -> None:
         )
     screen.table(columns, rows)
     if len(surest) > _SHOWN:
-        screen.say(f"and {len(surest) - _SHOWN} pairs more, in pairs.tsv")
+        screen.say(f"and {len(surest) - _SHOWN} more pairs, in pairs.tsv")
     for warning in warnings_of(compared):
         screen.say(f"[!] {warning}")

@@ -11,7 +11,7 @@ import click
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.benchmarks.rarity_aging import HEADER, AgingRow, aging_counts, aging_rows, aging_table
-from hoofbeat.cli.console import Screen
+from hoofbeat.cli.console import FunnelRow, Screen
 from hoofbeat.cli.session import (
     CommandWithList,
     ExtensionName,
@@ -54,7 +54,7 @@ class _CorpusCommands(click.Group):
 
 @click.group("corpus", cls=_CorpusCommands)
 def command() -> None:
-    """Bring documents in, filter, count, show and export them."""
+    """Import, fetch, filter, label, count, show and export documents."""
 
 
 class _ImportCommand(CommandWithList):
@@ -70,9 +70,17 @@ class _ImportCommand(CommandWithList):
 @command.command("import", cls=_ImportCommand)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @output_option("corpus")
-@click.option("--facet", "facets", multiple=True, metavar="NAME=VALUE", help="Facet to give every document.")
-@click.option("--mapping", help="Fields of JSONL and CSV files: id=pmcid,text=body,facets.institution=developer.")
-@click.option("--workers", type=click.IntRange(1, 256), help="Reading processes [default: one a core].")
+@click.option(
+    "--facet",
+    "facets",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Give every document this facet. Repeat it for several.",
+)
+@click.option(
+    "--mapping", help="JSONL and CSV: which field holds what, such as id=pmcid,text=body,facets.institution=developer."
+)
+@click.option("--workers", type=click.IntRange(1, 256), help="Number of processes [default: one per core].")
 @click.option("--title", default="", help="Title of the corpus.")
 @on_option
 @json_option
@@ -87,7 +95,7 @@ def import_command(
 ) -> None:
     """Import files and folders as a corpus.
 
-    A file that can't be read never stops the import: it is listed with its reason in rejected.jsonl.
+    A file that can't be read does not stop the import: rejected.jsonl lists it with the reason.
     """
     screen = Screen(as_json=as_json)
     artefact = import_corpus(
@@ -100,15 +108,14 @@ def import_command(
         mapping=mapping,
         workers=workers,
     )
-    for reason, count in artefact.manifest.counts.reasons.items():
-        screen.say(f"rejected: {count} × {reason}")
+    screen.reasons(artefact.manifest.counts)
     screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", output))
 
 
 def _facet(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name.strip():
-        raise UsageError(f"a facet is NAME=VALUE, not {text!r}")
+        raise UsageError(f"{text!r} is not a facet", fix="write --facet NAME=VALUE")
     return name.strip(), value.strip()
 
 
@@ -117,12 +124,14 @@ class _FilterCommand(CommandWithList):
     def listing() -> str:
         """The filters, with an example of each."""
         lines = "\n".join(f"  {each.example:<52} {each.summary}" for each in registry.all(CorpusFilter))
-        return f"Filters, in the order they are to be applied; `not` before one turns it round:\n{lines}"
+        return f"Filters, applied in the order you write them; `not` before a filter inverts it:\n{lines}"
 
 
 @command.command("filter", cls=_FilterCommand)
 @click.argument("corpus", type=click.Path(path_type=Path))
-@click.option("--keep", "lines", multiple=True, required=True, metavar="FILTER", help="A filter, or several with ; .")
+@click.option(
+    "--keep", "lines", multiple=True, required=True, metavar="FILTER", help="A filter, or several separated by ;"
+)
 @output_option("filtered")
 @click.option("--title", default="", help="Title of the new corpus.")
 @plot_option
@@ -133,7 +142,7 @@ def filter_command(
 ) -> None:
     """Keep the documents of CORPUS that pass every filter, as a new corpus.
 
-    What is rejected is listed with step and reason in rejected.jsonl, the counts in funnel.tsv.
+    rejected.jsonl lists rejected documents with step and reason, funnel.tsv has the counts.
     """
     screen = Screen(as_json=as_json)
     check_file(plot, ".svg")
@@ -148,31 +157,40 @@ def filter_command(
         from hoofbeat.reports.sections.statistics_section import funnel_svg
 
         write_bytes(plot, funnel_svg(funnel).encode())
-        screen.say(f"plot: {plot}")
+        screen.line(f"plot: {plot}")
     screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", output), funnel=funnel_data(funnel))
 
 
 def show_funnel(screen: Screen, funnel: list[FunnelStep]) -> None:
-    """The funnel as a table, with the reasons below each step."""
-    rows = []
-    for step in funnel:
-        rows.append([step.step, str(step.came), str(step.kept), str(step.rejected)])
-        for reason, count in sorted(step.reasons.items(), key=lambda item: (-item[1], item[0])):
-            rows.append([f"  {reason}", "", "", str(count)])
-    screen.table(["step", "in", "kept", "rejected"], rows)
+    """The counts of every step, then the reasons below them."""
+    screen.funnel([FunnelRow(each.step, each.came, each.kept, each.rejected, reasons=each.reasons) for each in funnel])
 
 
 @command.command("aging")
 @click.argument("benchmark", type=click.Path(path_type=Path))
-@click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents of the questions.")
-@click.option("--citations", type=click.Path(path_type=Path), required=True, help="Newer citations: file or folder.")
-@click.option("--before", type=click.Path(path_type=Path), help="Older citations, to compare with.")
-@click.option("--year", type=int, default=_LIMITS.year, show_default=True, help="Drop what is from then or before.")
-@click.option("--total", type=click.IntRange(0), default=_LIMITS.total, show_default=True, help="Most citing articles.")
 @click.option(
-    "--other", type=click.IntRange(0), default=_LIMITS.other, show_default=True, help="Most that are no case reports."
+    "--corpus", "corpus_path", type=click.Path(path_type=Path), help="The corpus, if it is not beside the benchmark."
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Table to write (TSV).")
+@click.option("--citations", type=click.Path(path_type=Path), required=True, help="Newer citations: a file or folder.")
+@click.option("--before", type=click.Path(path_type=Path), help="Older citations, for comparison.")
+@click.option(
+    "--year", type=int, default=_LIMITS.year, show_default=True, help="Documents of this year or earlier are not rare."
+)
+@click.option(
+    "--total",
+    type=click.IntRange(0),
+    default=_LIMITS.total,
+    show_default=True,
+    help="Maximum number of citing articles.",
+)
+@click.option(
+    "--other",
+    type=click.IntRange(0),
+    default=_LIMITS.other,
+    show_default=True,
+    help="Maximum number of citing articles that are not case reports.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the table to this .tsv file.")
 @json_option
 def aging_command(
     benchmark: Path,
@@ -185,7 +203,7 @@ def aging_command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """List the questions of BENCHMARK whose source documents have stopped being rare."""
+    """List the questions of BENCHMARK whose source documents are no longer rare, by newer citations."""
     began = time.monotonic()
     screen = Screen(as_json=as_json)
     check_file(output, ".tsv")
@@ -214,11 +232,11 @@ def aging_command(
         return
     aged = [line for row in rows if row.state == "not rare" for line in _lines(row)]
     if aged:
-        screen.table(["question", "document", "cited by", "no case reports"], aged)
+        screen.table(["question", "document", "cited by", "not case reports"], aged)
     listed = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    click.echo(f"{len(bench.questions)} questions: {listed or 'none names a document'}")
+    click.echo(f"{len(bench.questions)} questions: {listed or 'none of them names a document'}")
     if output is not None:
-        click.echo(f"table: {output}")
+        click.echo(f"Wrote the table → {output}")
 
 
 def _lines(row: AgingRow) -> list[list[str]]:
@@ -242,11 +260,11 @@ class _ExportCommand(CommandWithList):
 @command.command("export", cls=_ExportCommand)
 @click.argument("corpus", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=ExtensionName(CorpusFormat), default="beir", show_default=True, help="Format.")
-@click.option("--questions", "benchmark", type=click.Path(path_type=Path), help="Benchmark to take along.")
+@click.option("--questions", "benchmark", type=click.Path(path_type=Path), help="Benchmark to export with it.")
 @output_option("export")
 @json_option
 def export_command(corpus: Path, form: CorpusFormat, benchmark: Path | None, output: Path, as_json: bool) -> None:
-    """Write the documents of CORPUS in a format that others read."""
+    """Write the documents of CORPUS in a format that other software reads."""
     screen = Screen(as_json=as_json)
     bench = Benchmark.open(benchmark) if benchmark else None
     artefact = export_corpus(

@@ -24,27 +24,37 @@ _CITATIONS = "citations"
 
 @click.command("fetch")
 @click.argument("source", type=click.Choice((*SOURCES, _CITATIONS)))
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("fetched"), show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("fetched"), show_default=True,
+              help="Folder for the articles.")  # fmt: skip
 @click.option(
-    "--id", "single_ids", multiple=True, metavar="ID", help="An article: PMC id (for citations also PMID, DOI)."
+    "--id",
+    "single_ids",
+    multiple=True,
+    metavar="ID",
+    help="Article by PMC id (for citations also PMID, DOI). Repeat it for several.",
 )
 @click.option("--ids", "id_file", type=click.Path(path_type=Path), help="File with one id per line.")
-@click.option("--query", default="", help="Query in the service's own language (Entrez, Europe PMC).")
-@click.option("--venue", "venues", multiple=True, help="Journal title or abbreviation.")
+@click.option("--query", default="", help="Query in the syntax of the service (Entrez, Europe PMC).")
+@click.option("--venue", "venues", multiple=True, help="Journal title or abbreviation. Repeat it for several.")
 @click.option("--venues", "venue_file", type=click.Path(path_type=Path), help="File with one venue per line.")
 @click.option("--years", metavar="FIRST-LAST", help="Years of publication: 2023-2026, or one year.")
-@click.option("--licence", "licences", multiple=True, help="Only this licence: 'CC BY', 'CC0', ...")
+@click.option(
+    "--licence", "licences", multiple=True, help="Only this licence: 'CC BY', 'CC0', … Repeat it for several."
+)
 @click.option("--limit", type=int, help="Maximum number of articles.")
 @click.option("--file-list", type=click.Path(path_type=Path), help="Your copy of oa_file_list.csv or PMC-ids.csv(.gz).")
-@click.option("--images/--no-images", default=True, show_default=True, help="Images beside the XML (pmc).")
-@click.option("--corpus", type=click.Path(path_type=Path), help="Look up citations of a corpus's documents.")
-@click.option("--from", "citation_source", type=click.Choice(("europe-pmc", "icite", "elink")), default="europe-pmc")
-@click.option("--email", help="Your address, which the services ask for (or HOOFBEAT_EMAIL).")
-@click.option("--rate", type=float, help="Requests per second; default 3, with NCBI_API_KEY 10.")
-@click.option("--connections", type=int, default=3, show_default=True, help="Maximum number of requests at once.")
-@click.option("--allow-host", "hosts", multiple=True, help="Host a redirect may lead to besides the service's own.")
-@click.option("--base", "bases", multiple=True, metavar="SERVICE=URL", help="Another address for a service (a mirror).")
-@click.option("--refresh", is_flag=True, help="Ask for the list again; for citations, ask about all again.")
+@click.option("--images/--no-images", default=True, show_default=True, help="pmc: also fetch images.")
+@click.option("--corpus", type=click.Path(path_type=Path), help="citations: look up the documents of this corpus.")
+@click.option("--from", "citation_source", type=click.Choice(("europe-pmc", "icite", "elink")), default="europe-pmc",
+              show_default=True, help="citations: the service to ask.")  # fmt: skip
+@click.option("--email", help="Your e-mail address, which the services ask for (or set HOOFBEAT_EMAIL).")
+@click.option("--rate", type=float, help="Requests per second [default: 3; with NCBI_API_KEY 10].")
+@click.option("--connections", type=int, default=3, show_default=True, help="Maximum number of simultaneous requests.")
+@click.option("--allow-host", "hosts", multiple=True, help="Also allow redirects to this host. Repeat it for several.")
+@click.option(
+    "--base", "bases", multiple=True, metavar="SERVICE=URL", help="Use another address (a mirror) for a service."
+)
+@click.option("--refresh", is_flag=True, help="Fetch the list again; for citations, look all of them up again.")
 @json_option
 def fetch_command(
     source: str,
@@ -69,10 +79,10 @@ def fetch_command(
     refresh: bool,
     as_json: bool,
 ) -> None:
-    """Fetch open-access articles (pmc, pmc-packages, europe-pmc) or who cites articles (citations).
+    """Fetch open-access articles (pmc, pmc-packages, europe-pmc), or the articles that cite them (citations).
 
-    Stop it at any time: the same command goes on where it was. What the services do not have, what the selection
-    left out and what failed is listed in not_fetched.jsonl.
+    You can stop at any time: the same command continues. not_fetched.jsonl lists what the services do not have, what
+    the selection left out and what failed.
     """
     screen = Screen(as_json=as_json)
     began = time.monotonic()
@@ -117,9 +127,7 @@ def _finish(screen: Screen, source: str, result: FetchResult, seconds: float) ->
     metrics = {"new": result.new, "requests": result.requests, "bytes": result.bytes}
     if counts.failed and not counts.kept:
         reason = next(iter(counts.failures))
-        raise InputError(
-            f"nothing could be fetched: {reason}", where=str(result.path), fix="run the same command again"
-        )
+        raise InputError(f"nothing was fetched: {reason}", where=str(result.path), fix="run the same command again")
     if screen.as_json:
         screen.emit(
             {
@@ -134,14 +142,14 @@ def _finish(screen: Screen, source: str, result: FetchResult, seconds: float) ->
         return
     for reason, count in (*counts.reasons.items(), *counts.failures.items()):
         screen.say(f"not fetched: {count} × {reason}")
-    said = f"{counts.kept} kept ({result.new} new), {counts.rejected} not there or left out, {counts.failed} failed"
-    click.echo(f"fetch: {result.path} ({said})")
+    said = f"Fetched {counts.kept:,} ({result.new:,} new), {counts.rejected:,} not available or left out, "
+    click.echo(f"{said}{counts.failed:,} failed → {result.path}")
     if counts.failed:
-        screen.say("next: run the same command again for what failed")
+        screen.say("next: run the same command again to fetch what failed")
     elif source == _CITATIONS:
-        screen.say(f"next: hoofbeat corpus filter CORPUS --keep 'rare({result.path / CITATIONS})' -o rare")
+        screen.line(f"next: hoofbeat corpus filter CORPUS --keep 'rare({result.path / CITATIONS})' -o rare")
     else:
-        screen.say(f"next: hoofbeat corpus import {result.path / ARTICLES} -o corpus")
+        screen.line(f"next: hoofbeat corpus import {result.path / ARTICLES} -o corpus")
 
 
 def _years(text: str | None) -> tuple[int, int] | None:
@@ -149,12 +157,14 @@ def _years(text: str | None) -> tuple[int, int] | None:
         return None
     first, _, last = text.replace(" ", "").partition("-")
     if not first.isdecimal() or not (last or first).isdecimal():
-        raise UsageError(f"years are FIRST-LAST or one year, not {text!r}", fix="write for example --years 2023-2026")
+        raise UsageError(
+            f"{text!r} is not a range of years", fix="write, for example, --years 2023-2026 or --years 2024"
+        )
     return int(first), int(last or first)
 
 
 def _base(text: str) -> tuple[str, str]:
     name, separator, url = text.partition("=")
     if not separator:
-        raise UsageError(f"a base address is SERVICE=URL, not {text!r}")
+        raise UsageError(f"{text!r} is not an address of a service", fix="write --base SERVICE=URL")
     return name.strip().replace("-", "_"), url.strip()

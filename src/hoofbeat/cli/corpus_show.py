@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hoofbeat.cli.console import Screen, terminal_table
+from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import (
     Calling,
     calling_options,
@@ -50,11 +50,11 @@ _STYLES = ("black on yellow", "black on cyan", "black on green", "black on magen
 @click.command("label")
 @click.argument("corpus_path", metavar="CORPUS", type=click.Path(path_type=Path))
 @click.option("--scheme", default="ogcare", show_default=True, help=f"{', '.join(SCHEMES)}, or a TOML file.")
-@click.option("--by-model", is_flag=True, help="Ask the model named by --model instead of the rules.")
+@click.option("--by-model", is_flag=True, help="Let the model of --model decide, not the rules.")
 @output_option("labels")
 @calling_options
 def label_command(corpus_path: Path, scheme: str, by_model: bool, output: Path, calling: Calling) -> None:
-    """Label every document of CORPUS with a specialty of SCHEME: by rule with a confidence, or by a model."""
+    """Label every document of CORPUS with a specialty: by rules, with a confidence, or by a model."""
     screen = calling.screen()
     corpus = Corpus.open(corpus_path)
     with calling.open() if by_model else nullcontext() as session:
@@ -78,9 +78,10 @@ def label_command(corpus_path: Path, scheme: str, by_model: bool, output: Path, 
     "--scheme",
     "schemes",
     multiple=True,
-    help=f"Specialty scheme: {', '.join(SCHEMES)}, or a TOML file; `none` for no labels. Default: all that ship.",
+    help=f"Specialty scheme: {', '.join(SCHEMES)}, or a TOML file; `none` for no labels [default: all "
+    "built-in schemes].",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the tables as TSV files.")
+@output_option(None, help="Also write the tables (TSV) to this folder.")
 @plot_option
 @json_option
 def stats_command(
@@ -93,7 +94,7 @@ def stats_command(
 ) -> None:
     """Count a corpus: specialty, year, venue, licence, kind, language, figures, and lengths.
 
-    Specialties are labelled by rule; a document whose evidence is weak is counted as unknown.
+    Rules decide the specialty; a document with weak evidence counts as unknown.
     """
     began = time.monotonic()
     screen = Screen(as_json=as_json)
@@ -111,7 +112,7 @@ def stats_command(
     )
     artefact = write_stats(output, stats, corpus, command=command_words()) if output else None
     if not as_json:
-        _print_stats(stats)
+        print_stats(Screen(as_json=False, on_stdout=True), stats)
     if plot is not None:
         from hoofbeat.reports.sections.statistics_section import stats_svg
 
@@ -136,9 +137,9 @@ def _frame(corpus: Corpus, kind: str, kept: int, seconds: float) -> dict[str, ob
     }
 
 
-def _print_stats(stats: CorpusStats) -> None:
-    console = Console(highlight=False, markup=False, emoji=False)
-    console.print(Text(f"{stats.documents} documents", style="bold"))
+def print_stats(screen: Screen, stats: CorpusStats) -> None:
+    """The lengths, and how many documents have each value."""
+    screen.title(f"{stats.documents:,} documents")
     measured = {**stats.lengths, **({"figures": stats.figures} if stats.figures else {})}
     columns = (Column(name, "amount") for name in ("min", "max", "mean", "median", "75th", "95th"))
     rows = [
@@ -146,11 +147,12 @@ def _print_stats(stats: CorpusStats) -> None:
          each.minimum, each.maximum, each.mean, each.median, each.p75, each.p95)
         for unit, each in measured.items()
     ]  # fmt: skip
-    console.print(_printed(table_of(("length", *columns), rows)))
+    screen.table(("length", *columns), rows)
     titled = [(load_scheme(name).title, rows) for name, rows in stats.specialties.items()]
     for title, shares in [*titled, *((name, rows) for name, rows in stats.tables.items() if name != "figures")]:
-        console.print()
-        console.print(_printed(_shares(title, shares)))
+        screen.line("")
+        shown = _shares(title, shares)
+        screen.table(shown.columns, shown.rows)
 
 
 def _shares(title: str, rows: Sequence[Share]) -> Table:
@@ -160,10 +162,6 @@ def _shares(title: str, rows: Sequence[Share]) -> Table:
         rest = rows[_SHOWN_ROWS:]
         cells.append((f"({len(rest)} more)", sum(row.documents for row in rest), sum(row.share for row in rest)))
     return table_of((title, *columns_of("documents:count | share:share")), cells)
-
-
-def _printed(table: Table) -> RichTable:
-    return terminal_table(table, header_style="bold", cut=False)
 
 
 # show
@@ -178,13 +176,23 @@ class _Mark(Struct, frozen=True):
 @click.command("show")
 @click.argument("corpus_path", metavar="CORPUS", type=click.Path(path_type=Path))
 @click.argument("document_id", metavar="ID")
-@click.option("--find", "words", multiple=True, help="Words to highlight, in whatever inflection or spelling.")
-@click.option("--vocabulary", "vocabularies", multiple=True, help="Highlight terms: icd10cm, rare-diseases, a .tsv.")
+@click.option(
+    "--find",
+    "words",
+    multiple=True,
+    help="Highlight these words, in any inflection or spelling. Repeat it for several.",
+)
+@click.option(
+    "--vocabulary",
+    "vocabularies",
+    multiple=True,
+    help="Highlight terms of a vocabulary: icd10cm, rare-diseases, or a .tsv file.",
+)
 @json_option
 def show_command(
     corpus_path: Path, document_id: str, words: tuple[str, ...], vocabularies: tuple[str, ...], as_json: bool
 ) -> None:
-    """Show one document: title, facets, notices, sections with their roles, figures and tables at their place."""
+    """Show one document: title, facets, notices, sections with their roles, figures and tables in place."""
     began = time.monotonic()
     screen = Screen(as_json=as_json)
     corpus = Corpus.open(corpus_path)
@@ -210,9 +218,9 @@ def show_command(
 
 
 def _print_matches(found: dict[str, list[Match]], screen: Screen) -> None:
-    """The matches as a list: on standard output, so that they are there too where nothing can be coloured."""
+    """The matches as a list on standard output, for terminals without colours."""
     for name, matches in found.items():
-        screen.say(f"{len(matches)} matches of {for_terminal(name)}")
+        screen.say(f"{len(matches):,} matches of {name}")
         for match in matches:
             line = f"{match.start}-{match.end}\t{match.text}"
             line += f"\t{match.code}\t{match.name}" if match.code != name else ""

@@ -18,6 +18,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option, output_option
 from hoofbeat.errors import OutputError
 from hoofbeat.models import SPEC_HELP
+from hoofbeat.text import duration
 
 TINY = (
     "The default model is tiny (135 million parameters): it shows the flow, not quality. Its answers and judgments are "
@@ -27,19 +28,19 @@ TINY = (
 
 
 @click.command("demo")
-@click.option("--live", is_flag=True, help="Call a model for everything, instead of replaying recorded replies.")
+@click.option("--live", is_flag=True, help="Call a model for every step instead of replaying recorded replies.")
 @click.option("--model", "spec", help=f"With --live, which it implies: {SPEC_HELP}.  [default: embedded]")
 @click.option("--questions", type=click.IntRange(1, 20), default=5, show_default=True,
-              help="With --live: case questions to answer.")  # fmt: skip
+              help="With --live: number of case questions.")  # fmt: skip
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
 @output_option("demo")
 @json_option
 def command(
     live: bool, spec: str | None, questions: int, config_path: Path | None, output: Path, as_json: bool
 ) -> None:
-    """The whole flow on the invented teaching set, from documents to a report.
+    """Run the whole flow on the invented teaching set, from documents to a report.
 
-    A strong model's recorded replies are replayed, and the embedded model gives one answer.
+    Hoofbeat replays recorded replies of a strong model; the embedded model gives one live answer.
     """
     from hoofbeat.cli.demo_tour import LIVE_MODEL, Tour, live_plan, recorded_plan
     from hoofbeat.models import weight_files
@@ -53,7 +54,9 @@ def command(
     screen.say("Hoofbeat demo: invented cases and handbooks. Research software, not for clinical use.")
     if (output / "manifest.json").exists():
         raise OutputError(
-            "an artefact is there already", where=str(output), fix="choose another folder for the demo with -o"
+            "Not overwritten: a Hoofbeat folder is there already",
+            where=str(output),
+            fix="choose another folder with -o",
         )
     live = live or spec is not None
     chosen = spec or "embedded"
@@ -70,14 +73,14 @@ def command(
             tour.live_answer(session)
         replayed = [model for model in tour.models if model.identity.startswith(RECORDED_BY)]
         if replayed:
-            screen.say(f"\n{sum(model.cost.calls for model in replayed)} recorded replies were replayed")
+            screen.say(f"\nReplayed {sum(model.cost.calls for model in replayed):,} recorded replies")
         screen.calls(*(model for model in tour.models if model not in replayed))
     screen.title("What was found")
     for sentence in tour.findings:
         screen.say(f"- {sentence}")
     for note in plan.notes:
         screen.say(f"\nnote: {note}")
-    screen.say(f"done in {time.monotonic() - began:.0f} s")
+    screen.say(f"Done in {duration(time.monotonic() - began)}")
     page = report.path / "report.html"
     screen.finish(
         report,
@@ -85,4 +88,4 @@ def command(
         page=str(page),
         next_step=("open", page),
     )
-    screen.say(f"or look at all of it in the browser: {shlex.join(['hoofbeat', 'serve', str(output)])}")
+    screen.line(f"or see everything in the browser: {shlex.join(['hoofbeat', 'serve', str(output)])}")

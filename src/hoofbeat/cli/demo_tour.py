@@ -14,10 +14,11 @@ from msgspec import Struct
 from hoofbeat import teaching
 from hoofbeat.answering import PromptSettings, parse_answerer, parse_condition, plan_systems
 from hoofbeat.answering.run_plan import RunPlan, plan_run
-from hoofbeat.audit import audit_sources
+from hoofbeat.audit import Audit, audit_sources
 from hoofbeat.audit.audit_plan import plan_audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
+from hoofbeat.cli.results import show_disagreements, show_leaderboard
 from hoofbeat.cli.retrieve import show_measures
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
@@ -102,7 +103,7 @@ class Tour:
 
     def _step(self, number: int, text: str, words: list[str]) -> list[str]:
         self._screen.title(f"{number}. {text}")
-        self._screen.say("   " + " ".join(f'"{word}"' if " " in word else word for word in words))
+        self._screen.line("   " + " ".join(f'"{word}"' if " " in word else word for word in words))
         return words
 
     def _at(self, name: str) -> Path:
@@ -111,7 +112,7 @@ class Tour:
     def documents(self) -> None:
         """Import, build."""
         cases = self._at("cases")
-        command = self._step(1, "Documents in", ["hoofbeat", "corpus", "import", "CASES", "-o", str(cases)])
+        command = self._step(1, "Import documents", ["hoofbeat", "corpus", "import", "CASES", "-o", str(cases)])
         imported = import_corpus(
             [teaching.cases_folder()],
             cases,
@@ -132,7 +133,7 @@ class Tour:
         command = self._step(2, "Questions", ["hoofbeat", "build", "teaching", str(cases), "-o", str(bench)])
         built = build_teaching(self._corpus, bench, command=command)
         counts = built.manifest.counts
-        self._screen.say(f"   {counts.kept} questions kept, {counts.rejected} cases rejected, each with its reason")
+        self._screen.say(f"   {counts.kept} questions kept, {counts.rejected} cases rejected, each with a reason")
         self._bench = Benchmark.open(bench)
         self._shown += [cases, self._at("handbooks"), bench]
 
@@ -166,9 +167,9 @@ class Tour:
         for condition in self._plan.conditions:
             words += ["--condition", condition]
         conditions = ", ".join(self._plan.conditions)
-        command = self._step(4, f"Answers of {self._spec} under conditions: {conditions}", [*words, "-o", str(run)])
+        command = self._step(4, f"Answers of {self._spec} under the conditions {conditions}", [*words, "-o", str(run)])
         if (identity := session.model(self._spec).identity).startswith(RECORDED_BY):
-            self._screen.say(f"   {identity}, and replayed here: no model is called")
+            self._screen.say(f"{identity}; replayed here, so no model is called", indent=3)
         questions = self._bench.first(count)
         plan = RunPlan(
             bench=self._bench,
@@ -183,9 +184,10 @@ class Tour:
         done = plan.write(session, run, indexes=self._indexes, command=command, progress=self._screen)
         self.models += done.grid.models.values()
         words = ["hoofbeat", "judge", str(run), "--model", self._spec, "-o", str(judged)]
-        command = self._step(5, "Judgments against the gold answers", words)
+        command = self._step(5, "Judge the answers against the gold answers", words)
         job = JudgingJob(aspects=("equivalence",), judges=(self._model(session),))
-        judge_folder(AnswerFolder.open(run), job, judged, command=command, progress=self._screen)
+        made = judge_folder(AnswerFolder.open(run), job, judged, command=command, progress=self._screen)
+        show_leaderboard(self._screen, made)
         self._shown.append(judged)
 
     def audit(self, session: Session) -> None:
@@ -201,7 +203,7 @@ class Tour:
         words += ["--passages", str(plan.passages), "--whole-up-to", "0"] if plan.passages else []
         words += ["--max-tokens", str(plan.max_tokens)] if plan.max_tokens else []
         words += ["-o", str(target)]
-        command = self._step(6, f"Audit: the same questions to {len(plan.sources)} handbooks", words)
+        command = self._step(6, f"Audit: ask {len(plan.sources)} handbooks the same questions", words)
         planned = plan_audit(
             self._handbooks,
             [question for question in teaching_patient_questions() if question.id in plan.asked],
@@ -214,7 +216,8 @@ class Tour:
         )
         inputs = [self._handbooks.artefact.reference()]
         model = self._model(session)
-        audit_sources(planned, model, model, target, inputs=inputs, command=command, progress=self._screen)
+        made = audit_sources(planned, model, model, target, inputs=inputs, command=command, progress=self._screen)
+        show_disagreements(self._screen, Audit(made))
         self._shown.append(target)
 
     def report(self) -> Artefact:
@@ -238,14 +241,14 @@ class Tour:
         """One answer of the embedded model, to the first question; no figure counts it."""
         model, target = f"{LIVE_MODEL}[max_tokens={_LIVE_TOKENS}]", self._at("live")
         words = ["hoofbeat", "answer", str(self._at("benchmark")), "--model", model, "--limit", "1", "-o", str(target)]
-        command = self._step(8, "Live: one answer of the embedded model, now, on this machine", words)
+        command = self._step(8, "Live: one answer by the embedded model, now, on this machine", words)
         plan = plan_run(self._bench, models=[model], limit=1)
         done = plan.write(session, target, command=command, progress=self._screen)
         self.models += done.grid.models.values()
         [answer] = read_jsonl(done.artefact.file("answers.jsonl"), Answer)
-        self._screen.say(f"   {plan.questions[0].text}")
-        self._screen.say(f"   answer: {one_line(answer.text)}")
-        self._screen.say(f"   right:  {plan.questions[0].answer}")
+        self._screen.say(plan.questions[0].text, indent=3)
+        self._screen.say(f"its answer: {one_line(answer.text)}", indent=3)
+        self._screen.say(f"right answer: {plan.questions[0].answer}", indent=3)
         self._screen.say(
-            "   This model has 135 million parameters. It shows that calls work, and its answers are mostly wrong."
+            "This model has 135 million parameters. It shows that calls work; its answers are mostly wrong.", indent=3
         )

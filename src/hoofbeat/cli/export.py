@@ -27,20 +27,22 @@ class _ExportCommand(CommandWithList):
         formats = registry.all(ExportFormat)
         lines = "\n".join(f"  {each.name:<14} {each.summary}" for each in formats)
         every = ", ".join(each.name for each in formats if each.all_editions)
-        return f"Formats:\n{lines}\n\n{every} hold every edition, or with --edition that one alone."
+        return f"Formats:\n{lines}\n\n{every} hold every edition; with --edition, only that one."
 
 
 @click.command("export", cls=_ExportCommand)
 @click.argument("benchmark", type=click.Path(path_type=Path))
 @click.option("--as", "form", type=ExtensionName(ExportFormat), required=True, help="Format.")
-@click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents of the benchmark.")
+@click.option(
+    "--corpus", "corpus_path", type=click.Path(path_type=Path), help="The corpus, if it is not beside the benchmark."
+)
 @edition_option
 @output_option("export")
 @json_option
 def command(
     benchmark: Path, form: ExportFormat, corpus_path: Path | None, edition: str, output: Path, as_json: bool
 ) -> None:
-    """Write BENCHMARK for others to use."""
+    """Write BENCHMARK in a format that other software reads."""
     screen = Screen(as_json=as_json)
     bench = Benchmark.open(benchmark, edition)
     corpus = corpus_of_export(bench, form.name, corpus_path)

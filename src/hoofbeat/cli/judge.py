@@ -9,8 +9,8 @@ from typing import Any
 import click
 import msgspec
 
-from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import Calling, calling_options_of_several, check_file, command_words
+from hoofbeat.cli.console import Screen, note_target
+from hoofbeat.cli.session import Calling, calling_options_of_several, check_file, command_words, output_option
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.judging import PROBES, AnswerFolder, Aspect, all_criteria, design_path, write_sheet
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
@@ -34,55 +34,56 @@ class _JudgeCommand(click.Command):
 @click.argument("answers", type=click.Path(path_type=Path), metavar="RUN_OR_JUDGED")
 @click.option(
     "--by", multiple=True, metavar="ASPECT",
-    help="What to judge, see below; several may be given. Without: choice for answers that choose an option, "
-    "equivalence for the others.",
+    help="What to judge, see below. Repeat it for several. [default: choice for answers that choose an option, "
+    "equivalence for the others]",
 )  # fmt: skip
 @click.option(
     "--condition", "conditions", multiple=True,
-    help="Only answers under this condition; several may be given. Without: all, but failure-mode takes oracle only.",
+    help="Only answers under this condition. Repeat it for several. [default: all; failure-mode: oracle only]",
 )  # fmt: skip
 @click.option(
     "--benchmark", type=click.Path(path_type=Path),
-    help="Judge by the right answers of this later version of the benchmark, with those accepted since.",
+    help="Use the right answers of this later version of the benchmark, with answers accepted since.",
 )  # fmt: skip
 @click.option(
-    "--probe", "probes", multiple=True, type=click.Choice(PROBES), help="Probe the judges for bias on a sample."
+    "--probe", "probes", multiple=True, type=click.Choice(PROBES), help="Test the judges for bias on a sample."
 )
-@click.option("--probe-size", type=click.IntRange(1), default=50, show_default=True, help="Answers a probe is made on.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what is drawn.")
-@click.option("--encoder", default="minilm", show_default=True, help="Encoder of scorers that use one (bertscore).")
-@click.option("--idf", is_flag=True, help="Weigh bertscore's tokens by how rare they are in the gold answers.")
+@click.option(
+    "--probe-size", type=click.IntRange(1), default=50, show_default=True, help="Number of answers in that sample."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for all random draws.")
+@click.option("--encoder", default="minilm", show_default=True, help="Encoder for bertscore.")
+@click.option("--idf", is_flag=True, help="bertscore: weight tokens by how rare they are in the gold answers.")
 @click.option("--layer", default="auto", show_default=True,
-              help="Layer that bertscore compares: a number, last, or auto (as bert_score chooses).")  # fmt: skip
+              help="bertscore: layer to compare; a number, last, or auto (as bert_score chooses).")  # fmt: skip
 @click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False),
-              help="Rescale bertscore by this file of bert_score's (LAYER,P,R,F).")  # fmt: skip
+              help="bertscore: rescale by this baseline file of bert_score (LAYER,P,R,F).")  # fmt: skip
 @click.option(
     "--human", "humans", multiple=True, type=click.Path(path_type=Path),
-    help="Take in people's labels from this CSV or JSONL file; several may be given. Without --by nothing is judged.",
+    help="Add people's labels from this CSV or JSONL file. Repeat it for several. Without --by nothing else is judged.",
 )  # fmt: skip
 @click.option(
     "--aspect", type=click.Choice(tuple(human_aspects())), default=EQUIVALENCE.name, show_default=True,
-    help="What people's labels are about.",
+    help="Which aspect people labelled.",
 )  # fmt: skip
-@click.option("--annotator", default="", help="Who labelled, for files without that column.")
+@click.option("--annotator", default="", help="Who labelled, if the file has no such column.")
 @click.option(
     "--sample-for-humans", "sample", type=click.IntRange(1), metavar="N",
     help="Write a blinded CSV sheet of N answers for people to label, and stop.",
 )  # fmt: skip
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path),
-    help="Folder for the result [default: judged]; with --sample-for-humans the sheet [default: labels.csv].",
-)  # fmt: skip
+@output_option(
+    None, help="Folder for the result [default: judged]; with --sample-for-humans the sheet [default: labels.csv]."
+)
 @calling_options_of_several
 def command(answers: Path, sample: int | None, output: Path | None, calling: Calling, **options: Any) -> None:
-    """Judge the answers of a run, or add judgments to those of a folder.
+    """Judge the answers of a run and print a leaderboard; or add judgments to a folder of judgments.
 
-    Of a ranking whose queries a model wrote, the answers that were searched for are judged.
+    For rankings whose queries a model wrote, Hoofbeat judges the hypothetical answers that were searched for.
 
-    With several --model the majority decides, and every vote is kept. A model is loaded only for what asks one, and
-    for probes.
+    With several --model the majority decides, and every vote is kept. Scorers that need no model load none.
     """
     screen = calling.screen()
+    from hoofbeat.cli.results import show_leaderboard
     from hoofbeat.judging.query_answers import open_answers
 
     folder = open_answers(answers)
@@ -91,11 +92,14 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
         _write_sheet(screen, folder, criteria, sample, output or Path("labels.csv"), options["seed"])
         return
     target = output or Path("judged")
+    note_target(click.get_current_context(), target)
     check_target(target.resolve(), KIND)
     with calling.open() as session:
         plan = plan_judging(folder, session, models=calling.model_specs, **options)
         for note in plan.notes:
             screen.say(note)
+        if plan.job.judges and not calling.only_estimate:
+            calling.warn_if_tiny(screen, "judge answers")
         if calling.only_estimate:
             parts = plan.estimates()
             screen.estimate(sum(parts.values(), start=Estimate()), parts=parts)
@@ -103,6 +107,7 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
         artefact = plan.write(target, command=command_words(), progress=screen)
         screen.calls(*plan.job.judges)
         _show(screen, artefact)
+        show_leaderboard(screen, artefact)
         screen.finish(artefact, next_step=("hoofbeat", "report", target, "-o", "report"))
 
 
@@ -113,10 +118,10 @@ def _write_sheet(
     for each in (path, design_path(path)):
         if each.exists():
             raise OutputError(
-                "a file stands there, and it may belong to labels", where=str(each), fix="name another file with -o"
+                "Not overwritten: this file may hold labels", where=str(each), fix="name another file with -o"
             )
     if len(criteria) > 1:
-        raise UsageError("a sheet asks for one aspect", fix="give --by once")
+        raise UsageError("a sheet can ask for one aspect only", fix="give --by once")
     design = write_sheet(folder, criteria[0], count, path, seed=seed)
     warnings = design.warnings()
     if screen.as_json:
@@ -131,8 +136,8 @@ def _write_sheet(
     screen.table(("model / condition / judged", "answers", "drawn"), rows)
     for warning in warnings:
         screen.say(f"note: {warning}")
-    click.echo(f"sheet: {path} ({design.drawn} answers to label); how they were drawn: {design_path(path).name}")
-    screen.say(f"next: fill in label and annotator, then hoofbeat judge {folder.artefact.path} --human {path}")
+    click.echo(f"Drew {design.drawn:,} answers to label → {path} (how they were drawn: {design_path(path).name})")
+    screen.line(f"next: fill in label and annotator, then hoofbeat judge {folder.artefact.path} --human {path}")
 
 
 def _show(screen: Screen, artefact: Artefact) -> None:
@@ -148,20 +153,21 @@ def _show(screen: Screen, artefact: Artefact) -> None:
         screen.table(("aspect", "judgments"), rows)
     short = artefact.manifest.metrics.get("missing_votes")
     for aspect, counts in short.items() if isinstance(short, dict) else ():
-        told = ", ".join(f"{times} on {voted}" for voted, times in counts.items())
-        screen.say(f"note: judges failed on {sum(counts.values())} judgments of {aspect}; these rest on votes: {told}")
+        told = ", ".join(f"{times} with {voted}" for voted, times in counts.items())
+        screen.say(f"note: some judges failed on {sum(counts.values())} judgments of {aspect}. Votes left: {told}")
     probes = artefact.manifest.metrics.get("probes")
     if isinstance(probes, list):
-        screen.title("Does the verdict hang on what should not matter?")
+        screen.title("Does the verdict depend on things that should not matter?")
         screen.table(
-            ("probe of judge", "flipped", "95% interval", "to equivalent", "to mismatch", "unscored"),
+            ("probe of judge", "flipped", "95% interval", "to equivalent", "to mismatch", "not scored"),
             [_probe_row(row) for row in probes],
         )
         for row in probes:
             if row["probe"] == "length" and row["n_short"] and row["n_long"]:
                 screen.say(
-                    f"{row['judge']}: equivalent are {row['equivalent_short']:.0%} of the shorter and "
-                    f"{row['equivalent_long']:.0%} of the longer half of the answers"
+                    f"{row['judge']}: judged equivalent {row['equivalent_short']:.0%} of the shorter half of "
+                    "the answers "
+                    f"and {row['equivalent_long']:.0%} of the longer half"
                 )
 
 

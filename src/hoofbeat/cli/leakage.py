@@ -24,30 +24,47 @@ _FOLDER = click.Path(path_type=Path)
 
 @click.command("leakage")
 @click.argument("benchmark", type=_FOLDER)
-@click.option("--corpus", type=_FOLDER, help="The documents [default: those beside the benchmark].")
-@click.option("--run", "runs", multiple=True, type=_FOLDER, help="A run whose chosen options are scored. Several.")
-@click.option("--judged", "judged", multiple=True, type=_FOLDER, help="Judgments of a run on this benchmark. Several.")
-@click.option("--cutoff", "cutoffs", multiple=True, help="Where a model's training data end: MODEL=2024-06. Several.")
-@click.option("--against", multiple=True, type=_FOLDER, help="Another benchmark to look for the questions in. Several.")
+@click.option("--corpus", type=_FOLDER, help="The corpus [default: the one beside the benchmark].")
+@click.option(
+    "--run", "runs", multiple=True, type=_FOLDER, help="A run with chosen options, to be scored. Repeat it for several."
+)
+@click.option(
+    "--judged",
+    "judged",
+    multiple=True,
+    type=_FOLDER,
+    help="Judgments of a run on this benchmark. Repeat it for several.",
+)
+@click.option(
+    "--cutoff", "cutoffs", multiple=True, help="End of a model's training data: MODEL=2024-06. Repeat it for several."
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=_FOLDER,
+    help="Search this other benchmark for the questions. Repeat it for several.",
+)
 @click.option("--near", "threshold", type=click.FloatRange(0.05, 1.0), default=THRESHOLD, show_default=True,
-              help="Share of a question's five-word runs that makes a near-duplicate.")  # fmt: skip
+              help="Minimum share of a question's five-word runs for a near-duplicate.")  # fmt: skip
 @click.option("--characters", type=click.IntRange(100, 5000), default=600, show_default=True,
-              help="How much of a text is measured at most.")  # fmt: skip
+              help="Maximum characters of a text to measure.")  # fmt: skip
 @click.option("--share", type=click.FloatRange(0.1, 0.9), default=0.5, show_default=True,
-              help="Share of a question that is shown for the model to continue.")  # fmt: skip
-@click.option("--without", "left_out", multiple=True, type=click.Choice(PARTS), help="Leave a part out. Several.")
+              help="Share of a question that the model sees before it continues.")  # fmt: skip
+@click.option(
+    "--without", "left_out", multiple=True, type=click.Choice(PARTS), help="Skip this part. Repeat it for several."
+)
 @edition_option
 @click.option(
     "--control-edition",
     default="",
-    help="Edition to measure beside this one [default: original, if any]; main is the first one.",
+    help="Edition to compare with [default: original, if there is one]; main is the first edition.",
 )
-@click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the controls.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for the controls.")
 @output_option("leakage")
 @calling_options_of_several
 def command(benchmark: Path, output: Path, edition: str, calling: Calling, **options: Any) -> None:
-    """Look for signs that models have seen the questions of BENCHMARK; signs are consistent with leakage, no proof."""
+    """Look for signs that models have seen the questions of BENCHMARK. Signs are not proof."""
     screen = calling.screen()
     check_target(output.resolve(), KIND)
     bench = Benchmark.open(benchmark, edition)
@@ -57,30 +74,33 @@ def command(benchmark: Path, output: Path, edition: str, calling: Calling, **opt
             screen.estimate(check.estimate())
             return
         artefact, summary = check.write(output, command=command_words(), progress=screen)
-        _show(screen, summary)
+        show_leakage(screen, summary)
         screen.calls(*check.models)
         screen.finish(
             artefact, next_step=("hoofbeat", "report", output, "-o", "report"), summary=msgspec.to_builtins(summary)
         )
 
 
-def _show(screen: Screen, summary: LeakageSummary) -> None:
+def show_leakage(screen: Screen, summary: LeakageSummary) -> None:
+    """Every sign with its control, interval and caveat."""
     screen.title(f"Signs of leakage over {summary.questions} questions (95% intervals)")
     _show_likelihoods(screen, summary)
     _show_overlaps(screen, summary)
     _show_dates(screen, summary.dates, summary.date_accuracies)
     _show_gaps(screen, summary.gaps)
     found = ", ".join(f"{count} in {_place(where)}" for where, count in summary.near.items())
-    screen.say(f"near-duplicates (at least {summary.near_threshold:g} of a question's five-word runs): {found}")
+    screen.say(
+        f"near-duplicates (sharing at least {summary.near_threshold:.0%} of a question's five-word runs): {found}"
+    )
     if not summary.documents:
-        screen.say("   no corpus was given: documents were not searched")
-    screen.say(f"   {CAVEATS['near']}")
-    screen.say(f"canary strings in the corpus and the benchmark's files: {summary.canaries_found}")
+        screen.say("no corpus was given, so documents were not searched", indent=3)
+    screen.say(CAVEATS["near"], indent=3)
+    screen.say(f"canary strings found in the corpus and the benchmark: {summary.canaries_found}")
     for row in summary.canaries:
-        came = f"failed ({row.failure.kind})" if row.failure else f"{row.matched} of {row.hidden} hidden digits came"
-        screen.say(f"   {row.model}, canary of {row.name}: {came}")
+        came = f"failed ({row.failure.kind})" if row.failure else f"gave {row.matched} of {row.hidden} hidden digits"
+        screen.say(f"{row.model}, canary of {row.name}: {came}", indent=3)
     if summary.canaries:
-        screen.say(f"   {CAVEATS['canary']}")
+        screen.say(CAVEATS["canary"], indent=3)
 
 
 def _place(where: str) -> str:
@@ -91,7 +111,16 @@ def _show_likelihoods(screen: Screen, summary: LeakageSummary) -> None:
     rows = [row for row in summary.likelihoods if not row.by]
     if not rows:
         return
-    header = ("perplexity", "text", "scored", "perplexity", "control", "control's", "control / own", "Min-K% gain")
+    header = (
+        "model",
+        "text",
+        "scored",
+        "perplexity",
+        "control",
+        "perplexity of control",
+        "control / own",
+        "Min-K% gain",
+    )
     screen.table(
         header,
         [
@@ -109,16 +138,26 @@ def _show_likelihoods(screen: Screen, summary: LeakageSummary) -> None:
         ],
     )
     if any("unsupported" in row.unscored for row in rows):
-        screen.say(f"   {CAVEATS['no likelihood']}")
+        screen.say(CAVEATS["no likelihood"], indent=3)
     if any(row.perplexity.n for row in rows):
-        screen.say(f"   {CAVEATS['likelihood']}")
+        screen.say(CAVEATS["likelihood"], indent=3)
 
 
 def _show_overlaps(screen: Screen, summary: LeakageSummary) -> None:
     rows = [row for row in summary.overlaps if not row.by]
     if not rows:
         return
-    header = ("overlap", "probe", "scored", "ROUGE-L", "another's", "edit", "another's", "longest run", "reproduced")
+    header = (
+        "model",
+        "probe",
+        "scored",
+        "ROUGE-L",
+        "control",
+        "edit similarity",
+        "control ",
+        "longest run",
+        "reproduced",
+    )
     screen.table(
         header,
         [
@@ -136,18 +175,20 @@ def _show_overlaps(screen: Screen, summary: LeakageSummary) -> None:
             for row in rows
         ],
     )
-    screen.say(f"   {CAVEATS['overlap']}")
+    screen.say(CAVEATS["overlap"], indent=3)
 
 
 def _show_dates(screen: Screen, counts: Sequence[DateCounts], accuracies: Sequence[DateAccuracy]) -> None:
     for row in counts:
         if row.cutoff is None:
-            screen.say(f"{row.model}: no training cutoff is known; give one with --cutoff {row.model}=2024-06")
+            screen.say(
+                f"{row.model}: the end of its training data is unknown; name it with --cutoff {row.model}=2024-06"
+            )
             continue
         told = ", ".join(f"{row.positions[name]} {name}" for name in POSITIONS)
         screen.say(f"{row.model}: cutoff {row.cutoff.until} ({row.cutoff.kind}; {row.cutoff.source}): {told}")
     if accuracies:
-        header = columns_of("accuracy by date | condition | before | after | before - after:points")
+        header = columns_of("model | condition | before cutoff | after cutoff | difference:points")
         screen.table(
             header,
             [
@@ -161,15 +202,15 @@ def _show_dates(screen: Screen, counts: Sequence[DateCounts], accuracies: Sequen
                 for row in accuracies
             ],
         )
-    screen.say(f"   {CAVEATS['dates']}")
+    screen.say(CAVEATS["dates"], indent=3)
 
 
 def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
     if not gaps:
         return
     header = columns_of(
-        "closed against oracle | protocol | answers:count | closed:share | oracle:share | "
-        "gap:points | right closed, wrong oracle:count | unscored in either:count"
+        "model | protocol | answers:count | closed:share | oracle:share | "
+        "gap:points | right closed, wrong oracle:count | not scored:count"
     )
     screen.table(
         header,
@@ -187,7 +228,7 @@ def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
             for row in gaps
         ],
     )
-    screen.say(f"   {CAVEATS['gap']}")
+    screen.say(CAVEATS["gap"], indent=3)
 
 
 def _figure(figure: LeakageEstimate, form: Form = "number") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -13,52 +14,53 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, json_option, ledger_option
 from hoofbeat.errors import InputError, UsageError, VerificationError
 from hoofbeat.models.model_loading import load_config
-from hoofbeat.store.ledger_base import CallLedger
+from hoofbeat.store.ledger_base import CallLedger, row_damage
 from hoofbeat.store.ledger_places import copy_ledger, ledger_place, open_ledger
 from hoofbeat.store.postgres import is_postgres
 from hoofbeat.store.tables import write_jsonl
+from hoofbeat.text import duration
 
 
 def _open(path: str | None) -> CallLedger:
     place = ledger_place(path, load_config().ledger)
     if not is_postgres(place) and not Path(place).is_file():
-        raise InputError("there is no ledger", where=str(place), fix="name it with --ledger")
+        raise InputError("there is no ledger", where=str(place), fix="name one with --ledger")
     return open_ledger(place)
 
 
 @click.group("ledger")
 def command() -> None:
-    """Look into, export, copy and prune the ledger of model calls."""
+    """Inspect, export, copy and prune the ledger of model calls."""
 
 
 @command.command("stats")
 @ledger_option
 @json_option
 def stats_command(ledger_path: str | None, as_json: bool) -> None:
-    """Calls, tokens and seconds by model, and what went wrong on the way."""
+    """Print calls, tokens and time by model, and attempts that failed."""
     screen = Screen(as_json=as_json)
     with _open(ledger_path) as ledger:
         stats = ledger.stats()
     if as_json:
         screen.emit(stats)
         return
-    click.echo(f"{stats.calls} calls, {stats.bytes / 1e6:.1f} MB")
+    click.echo(f"{stats.calls:,} calls, {stats.bytes / 1e6:.1f} MB")
     for row in stats.by_model:
         click.echo(
-            f"{row['model']}: {row['operation']}, {row['calls']} calls, {row['tokens_in']} tokens in, "
-            f"{row['tokens_out']} out, {float(row['seconds']):.1f} s"
+            f"{row['model']}: {row['operation']}, {row['calls']:,} calls, {row['tokens_in']:,} tokens in, "
+            f"{row['tokens_out']:,} out, {duration(float(row['seconds']))}"
         )
     for model, kinds in stats.troubles.items():
-        click.echo(f"{model}: attempts without a reply: {', '.join(f'{n} {kind}' for kind, n in kinds.items())}")
+        click.echo(f"{model}: attempts that failed: {', '.join(f'{n} {kind}' for kind, n in kinds.items())}")
 
 
 @command.command("export")
 @click.argument("target", type=click.Path(path_type=Path))
 @ledger_option
-@click.option("--model", "model", help="Only calls of this model (its identity, as stats shows it).")
+@click.option("--model", "model", help="Only calls of this model, named as in `ledger stats`.")
 @json_option
 def export_command(target: Path, ledger_path: str | None, model: str | None, as_json: bool) -> None:
-    """Write calls as JSON lines to TARGET; `replay:TARGET` answers from it."""
+    """Write calls as JSON lines to TARGET. The model `replay:TARGET` answers from that file."""
     screen = Screen(as_json=as_json)
     check_file(target, ".jsonl")
     with _open(ledger_path) as ledger:
@@ -66,11 +68,11 @@ def export_command(target: Path, ledger_path: str | None, model: str | None, as_
         rows = ledger.stats().by_model
     damaged = sum(int(row["calls"]) for row in rows if model in (None, row["model"])) - count
     if damaged:
-        screen.say(f"damaged calls that were left out: {damaged}. Commands that need them make them again")
+        screen.say(f"Left out {damaged} damaged calls. Commands that need them will repeat them.")
     if as_json:
         screen.emit({"file": str(target), "counts": {"kept": count}})
     else:
-        click.echo(f"{count} calls written to {target}")
+        click.echo(f"Exported {count:,} calls → {target}")
 
 
 @command.command("copy")
@@ -80,8 +82,8 @@ def export_command(target: Path, ledger_path: str | None, model: str | None, as_
 def copy_command(source: str, target: str, as_json: bool) -> None:
     """Copy all calls from one ledger to another: files, or postgresql://USER@HOST/DATABASE.
 
-    Calls that TO has already are not copied again, so a copy that was stopped goes on. Every call is compared with its
-    original.
+    Calls that TO already has are skipped, so you can continue a copy that was stopped. Every copied call is compared
+    with its original.
     """
     screen = Screen(as_json=as_json)
     with _open(source) as origin, open_ledger(target) as copy:
@@ -92,36 +94,74 @@ def copy_command(source: str, target: str, as_json: bool) -> None:
     if as_json:
         screen.emit({"ledger": place, **msgspec.structs.asdict(done)})
     else:
-        click.echo(f"{done.calls} calls compared, {done.new} of them new in {place}; sha256 {done.copied_sha256}")
+        click.echo(f"Compared {done.calls:,} calls, {done.new:,} of them new → {place} (sha256 {done.copied_sha256})")
     if done.different:
         raise VerificationError(
-            f"{done.different} calls have another reply in the target; its own replies stay",
+            f"{done.different} calls have a different reply in TO, which was not changed",
             where=place,
-            fix="expected where both ledgers were used separately; otherwise copy into a new ledger",
+            fix="this is normal if both ledgers were used separately; otherwise copy into a new ledger",
         )
+
+
+@command.command("verify")
+@ledger_option
+@click.option("--remove", is_flag=True, help="Remove the calls that don't match. Commands that need them call again.")
+@json_option
+def verify_command(ledger_path: str | None, remove: bool, as_json: bool) -> None:
+    """Check that every call matches its key: the hash of its request, with its model and operation.
+
+    This finds damaged and carelessly planted calls. It can't find a reply that someone changed: use ledgers of people
+    whom you trust. Commands say how many replies they took from earlier commands, and when these were made.
+    """
+    screen = Screen(as_json=as_json)
+    with _open(ledger_path) as ledger:
+        with screen.task("checking calls", ledger.stats().calls) as task:
+            checked, wrong = 0, list[tuple[bytes, str]]()
+            for page in ledger.pages():
+                checked += len(page)
+                wrong += [(row.key, why) for row in page if (why := row_damage(row))]
+                task.advance(len(page))
+        for key, _ in wrong if remove else ():
+            ledger.remove(key.hex())
+    if not wrong:
+        if as_json:
+            screen.emit({"checked": checked, "wrong": 0})
+        else:
+            click.echo(f"{checked:,} calls checked: all match their keys")
+        return
+    reasons = Counter(why for _, why in wrong)
+    raise VerificationError(
+        f"{len(wrong):,} of {checked:,} calls don't match their keys{' and were removed' if remove else ''}: "
+        + "; ".join(f"{count:,} × {why}" for why, count in reasons.most_common()),
+        where=", ".join(key.hex()[:16] for key, _ in wrong[:5]),
+        fix="run the commands again"
+        if remove
+        else "remove them with hoofbeat ledger verify --remove, or restore a copy",
+        details={"checked": checked, "wrong": len(wrong), "removed": len(wrong) if remove else 0},
+    )
 
 
 @command.command("prune")
 @ledger_option
-@click.option("--model", "model", help="Calls of this model.")
-@click.option("--older-than", help="Calls older than this: 90d, 12h.")
+@click.option("--model", "model", help="Remove calls of this model.")
+@click.option("--older-than", help="Remove calls older than this: 90d, 12h.")
 @json_option
 def prune_command(ledger_path: str | None, model: str | None, older_than: str | None, as_json: bool) -> None:
-    """Remove calls, by model and age, and give the space back. What is removed would be called (and paid) again."""
+    """Remove calls by model or age, and free their space. Commands that need removed calls must pay for them again."""
     screen = Screen(as_json=as_json)
     if model is None and older_than is None:
-        raise UsageError("nothing to prune by", fix="give --model, --older-than, or both")
+        raise UsageError("no calls are selected", fix="give --model, --older-than, or both")
     before = None if older_than is None else int(time.time() - _age(older_than))
     with _open(ledger_path) as ledger:
         removed = ledger.prune(model=model, before=before)
     if as_json:
         screen.emit({"removed": removed})
     else:
-        click.echo(f"{removed} calls removed")
+        click.echo(f"Removed {removed:,} calls")
 
 
 def _age(text: str) -> float:
     match = re.fullmatch(r"(\d+)\s*([dh])", text.strip())
     if not match:
-        raise UsageError(f"an age is days or hours like 90d or 12h, not {text!r}")
+        raise UsageError(f"{text!r} is not an age", fix="write days or hours, such as 90d or 12h")
     return int(match[1]) * (86400.0 if match[2] == "d" else 3600.0)

@@ -1,4 +1,4 @@
-"""`hoofbeat plan`: what a study would take, on one machine and on clusters, before it is begun."""
+"""`hoofbeat plan`: what a study would take, on one machine and on clusters, before it starts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option, ledger_option, reasoning_option
 from hoofbeat.errors import UsageError
+from hoofbeat.text import dollars
 
 if TYPE_CHECKING:
     from hoofbeat.capacity import CapacityPlan
@@ -19,20 +20,22 @@ _POSITIVE = click.IntRange(1)
 
 @click.command("plan")
 @click.option("--articles", type=_POSITIVE, help="Number of articles.")
-@click.option("--corpus", type=click.Path(path_type=Path), help="A corpus folder, in place of --articles.")
-@click.option("--characters", type=_POSITIVE, help="Characters of text per article [default: as measured].")
-@click.option("--passages", type=_POSITIVE, help="Passages in all [default: one per 800 characters].")
-@click.option("--questions", type=click.IntRange(0), default=0, help="Questions that are asked.")
-@click.option("--sources", type=click.IntRange(0), default=0, help="Sources that are audited, by every question.")
-@click.option("--positions", type=_POSITIVE, help="Audit in economy, with this number of positions per question.")
+@click.option("--corpus", type=click.Path(path_type=Path), help="A corpus folder, instead of --articles.")
+@click.option("--characters", type=_POSITIVE, help="Characters per article [default: a measured average].")
+@click.option("--passages", type=_POSITIVE, help="Total number of passages [default: one per 800 characters].")
+@click.option("--questions", type=click.IntRange(0), default=0, help="Number of questions.")
+@click.option(
+    "--sources", type=click.IntRange(0), default=0, help="Number of sources to audit, each with every question."
+)
+@click.option("--positions", type=_POSITIVE, help="Audit with --economy, with this number of positions per question.")
 @click.option("--with", "line", default="bm25 + dense", show_default=True, help="Retriever line.")
 @click.option("--model", "model_spec", default="embedded", show_default=True, help="Model that answers and judges.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Seconds per call [default: by the ledger].")
-@click.option("--in-flight", type=_POSITIVE, help="Calls in flight at each model server [default: 32].")
-@click.option("--servers", type=_POSITIVE, help="Model servers, on any number of nodes [default: one on each node].")
-@click.option("--nodes", default="1,8,64", show_default=True, help="Numbers of nodes to plan for.")
-@click.option("--cores", type=_POSITIVE, default=16, show_default=True, help="Cores of a node.")
-@click.option("--probe", "probed", is_flag=True, help="Measure first how fast a core of this machine is (seconds).")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Seconds per call [default: from the ledger].")
+@click.option("--in-flight", type=_POSITIVE, help="Simultaneous calls per model server [default: 32].")
+@click.option("--servers", type=_POSITIVE, help="Number of model servers [default: one per node].")
+@click.option("--nodes", default="1,8,64", show_default=True, help="Cluster sizes to plan for.")
+@click.option("--cores", type=_POSITIVE, default=16, show_default=True, help="Cores per node.")
+@click.option("--probe", "probed", is_flag=True, help="First measure the speed of this machine (takes seconds).")
 @ledger_option
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
 @reasoning_option
@@ -58,10 +61,10 @@ def command(
     reasoning: int | None,
     as_json: bool,
 ) -> None:
-    """What a study would take: calls, tokens, money, hours, memory and disk.
+    """Estimate a study: calls, tokens, cost, hours, memory and disk.
 
-    From the size of a corpus, questions, sources and a retriever line, with the measured speed of every stage and of
-    the model. Nothing is read but the corpus, and no model is called. Every assumption is named in the output.
+    The estimate uses the size of the corpus, the numbers of questions and sources, the retriever line, and the measured
+    speed of every stage and of the model. No model is called. The output names every assumption.
     """
     from hoofbeat.capacity import StudySize, load_costs, plan_capacity, probe, rate_of
     from hoofbeat.models.model_loading import FLEET_IN_FLIGHT, open_session
@@ -71,7 +74,7 @@ def command(
     costs = load_costs()
     if corpus is not None:
         if articles is not None:
-            raise UsageError("--articles and --corpus say the same", fix="give one of them")
+            raise UsageError("--articles and --corpus can't be used together", fix="give one of them")
         articles, text = _measured(corpus)
     else:
         articles = articles or 0
@@ -114,7 +117,7 @@ def _measured(folder: Path) -> tuple[int, int]:
 def _node_counts(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) for part in parts):
-        raise UsageError(f"{text!r} is no list of numbers of nodes", fix="write, for example, --nodes 1,8,64")
+        raise UsageError(f"{text!r} is not a list of cluster sizes", fix="write, for example, --nodes 1,8,64")
     return sorted({int(part) for part in parts})
 
 
@@ -129,12 +132,12 @@ def _show(screen: Screen, plan: CapacityPlan) -> None:
         )
         for stage in plan.stages
     ]
-    screen.table(["stage", "amount", "serial", *places], [*rows, ("all", "", "", *map(_time, plan.hours.values()))])
+    screen.table(["stage", "amount", "serial", *places], [*rows, ("total", "", "", *map(_time, plan.hours.values()))])
     if plan.calls:
-        money = "no price known" if plan.money is None else f"{plan.money:,.2f} in money"
+        money = "price unknown" if plan.money is None else dollars(plan.money)
         screen.say(f"{plan.calls:,} calls, {plan.tokens_in:,} tokens in, {plan.tokens_out:,} out, {money}")
-    screen.say("Memory of the command: " + _sizes(plan.memory))
-    screen.say("Disk: " + _sizes(plan.disk) + f"; {sum(plan.disk.values()):,.1f} GB in all")
+    screen.say("Memory: " + _sizes(plan.memory))
+    screen.say("Disk: " + _sizes(plan.disk) + f"; {sum(plan.disk.values()):,.1f} GB in total")
     screen.say("Assumptions:")
     for each in plan.assumptions:
         screen.say(f"- {each}")

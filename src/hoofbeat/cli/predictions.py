@@ -23,30 +23,28 @@ _FIELDS = {
     "dataset": ("--dataset", "the data set within which ids are unique"),
     "condition": ("--condition-field", "how the question was asked"),
     "sample": ("--sample", "the number of the sample, from 0"),
-    "confidence": ("--confidence", "how sure the answer is: 0 to 1, or a percentage with %"),
-    "tokens": ("--tokens", "what was used: an object with prompt_tokens and completion_tokens"),
+    "confidence": ("--confidence", "the confidence: 0 to 1, or a percentage with %"),
+    "tokens": ("--tokens", "the tokens used: an object with prompt_tokens and completion_tokens"),
 }
 
 
 def _field_options(function: Any) -> Any:
     for role, (flag, about) in reversed(_FIELDS.items()):
         names = ", ".join(GUESSES[role][:3])
-        text = f"Field with {about}. Looked for: {names}."
+        text = f"Field with {about} [default: {names}, …]."
         function = click.option(flag, f"field_{role}", default="", metavar="FIELD", help=text)(function)
     return function
 
 
 @click.command("predictions")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--benchmark", type=click.Path(path_type=Path), help="The benchmark that was answered.")
+@click.option("--benchmark", type=click.Path(path_type=Path), help="Benchmark whose questions were answered.")
 @edition_option
-@click.option("--model", default=GIVEN, show_default=True, help="The model's name where no field has it.")
+@click.option("--model", default=GIVEN, show_default=True, help="The model's name, if no field has it.")
 @click.option(
-    "--condition", default=GIVEN, show_default=True, help="How the questions were asked, where no field says."
+    "--condition", default=GIVEN, show_default=True, help="How the questions were asked, if no field says it."
 )
-@click.option(
-    "--count-from", type=click.Choice(["0", "1"]), help="The first option's number, where numbers name options."
-)
+@click.option("--count-from", type=click.Choice(["0", "1"]), help="Number of the first option, if answers are numbers.")
 @_field_options
 @output_option("run")
 @json_option
@@ -61,7 +59,9 @@ def command(
     as_json: bool,
     **named: str,
 ) -> None:
-    """Turn FILE (.jsonl, .csv, each also .gz, or .parquet) with other software's answers into a run."""
+    """Import the answers of other software from FILE (.jsonl, .csv, both also .gz, or .parquet) as a run."""
+    from hoofbeat.cli.results import show_leaderboard
+
     screen = Screen(as_json=as_json)
     bench = Benchmark.open(benchmark, edition) if benchmark else None
     wanted = PredictionImport(
@@ -79,4 +79,5 @@ def command(
         [f"{each['model']}, {each['condition']}", *(str(each.get(name, 0)) for name in counted)] for each in reading
     ]
     screen.table(["system", *counted], rows)
+    show_leaderboard(screen, artefact)
     screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))

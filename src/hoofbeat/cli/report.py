@@ -8,8 +8,8 @@ import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, decisions_option, json_option, output_option
-from hoofbeat.reports.report_writer import FORMATS
-from hoofbeat.reports.section import ReportOptions, sections
+from hoofbeat.reports.report_writer import ALL_FORMATS, FORMATS
+from hoofbeat.reports.section import ReportOptions, report_kinds, sections
 from hoofbeat.reports.sections.published_section import papers
 
 
@@ -22,38 +22,41 @@ class _ReportCommand(click.Command):
 
 
 @click.command("report", cls=_ReportCommand)
-@click.argument("artefacts", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("artefacts", metavar="FOLDERS...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--title", default="", help="Title of the report.  [default: the topics of an audit, else the names of the folders]"
+    "--title", default="", help="Title of the report.  [default: what it is about, or the names of the folders]"
 )
 @click.option(
     "--published",
     multiple=True,
     type=click.Choice(list(papers())),
-    help="Put a paper's published figures beside ours; may be given several times.",
+    help="Show the published figures of this paper beside yours. Repeat it for several.",
 )
 @click.option(
     "--errors",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="What people said of wrong answers (review export of an error-analysis); may be given several times.",
+    help="People's labels of wrong answers (review export of an error-analysis). Repeat it for several.",
 )
 @decisions_option
 @click.option(
     "--format",
     "formats",
     multiple=True,
-    type=click.Choice(FORMATS),
-    help="What to write; may be given several times.  [default: all]",
+    type=click.Choice(ALL_FORMATS),
+    help="Format to write. Repeat it for several. xlsx (Excel), docx (Word) and summary (one page as PDF) need the "
+    "extra office.  [default: html, markdown, csv, latex]",
 )
 @click.option(
     "--draws",
     type=click.IntRange(min=1),
     default=8,
     show_default=True,
-    help="Bootstrap samples behind mean ± standard deviation.",
+    help="Bootstrap samples for mean ± standard deviation.",
 )
-@click.option("--size", type=click.IntRange(min=1), default=500, show_default=True, help="Questions in each of them.")
+@click.option(
+    "--size", type=click.IntRange(min=1), default=500, show_default=True, help="Questions per bootstrap sample."
+)
 @output_option("report")
 @json_option
 def command(
@@ -68,18 +71,20 @@ def command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Put ARTEFACTS (corpora, statistics, benchmarks, rankings, runs, judgments, audits with their themes, validations
-    and ablations, or what a plugin's section shows) into one HTML report, with Markdown, CSV and LaTeX.
+    """Write one report (HTML, Markdown, CSV, LaTeX) on FOLDERS.
 
-    Judgments, and runs whose answers choose options, are scored; folders of the same questions are read together.
+    FOLDERS are corpora, statistics, benchmarks, rankings, runs, judgments, audits with their themes, validations and
+    ablations, or a folder of such folders (the demo, a grid). Folders with the same questions are scored together.
     """
     from hoofbeat.cli.audit_decisions import known_decisions
+    from hoofbeat.cli.folder_overview import show_report
+    from hoofbeat.folders import folders_in
     from hoofbeat.reports.report_build import build_report
 
     screen = Screen(as_json=as_json)
     known = known_decisions(decisions)
     artefact = build_report(
-        artefacts,
+        folders_in(artefacts, report_kinds()),
         output,
         title=title,
         options=ReportOptions(
@@ -94,5 +99,6 @@ def command(
         command=command_words(),
         progress=screen,
     )
+    show_report(screen, artefact)
     first = "report.html" if artefact.has("report.html") else "manifest.json"
     screen.finish(artefact, next_step=("open", output / first))

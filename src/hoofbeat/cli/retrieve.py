@@ -66,26 +66,35 @@ def _limits(option: StageOption) -> str:
 @click.command("retrieve", cls=_Retrieve)
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--with", "lines", multiple=True,
-              help=f"A retriever line; several may be given, or braces: 'bm25[k1={{0.9|1.2}}]'.  "
-              f"[default: {_LINE}, unless there is a --run]")  # fmt: skip
+              help=f"A retriever line. Repeat it for several, or use braces: 'bm25[k1={{0.9|1.2}}]'.  "
+              f"[default: {_LINE}; none with --run]")  # fmt: skip
 @click.option("--stages", is_flag=True, is_eager=True, expose_value=False, callback=_list_stages,
               help="List the stages of retriever lines with their options, and exit.")  # fmt: skip
 @click.option("--run", "runs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="A TREC run of other software, measured beside the lines; several may be given.")  # fmt: skip
-@click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents to rank.")
-@click.option("--query", "queries", multiple=True, help="Search a corpus for this text; several may be given.")
-@click.option("--split", default="test", show_default=True, help="Which judgments of a BEIR folder.")
+              help="Also measure this TREC run of other software. Repeat it for several.")  # fmt: skip
+@click.option(
+    "--corpus",
+    "corpus_path",
+    type=click.Path(path_type=Path),
+    help="Corpus to rank [default: the one beside the benchmark].",
+)
+@click.option("--query", "queries", multiple=True, help="Search a corpus for this text. Repeat it for several.")
+@click.option("--split", default="test", show_default=True, help="Split of a BEIR folder.")
 @edition_option
-@click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only documents with this facet.")
-@click.option("--top", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Documents a question.")
-@click.option("--measure", "measures", multiple=True, default=MEASURES, show_default=True, help="Measures, by name.")
-@click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
+@click.option(
+    "--where", multiple=True, metavar="FACET=VALUE", help="Only documents with this facet. Repeat it for several."
+)
+@click.option("--top", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Documents per question.")
+@click.option(
+    "--measure", "measures", multiple=True, default=MEASURES, show_default=True, help="Measure. Repeat it for several."
+)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N questions.")
 @click.option("--explain", "explained", type=click.IntRange(1, 100), metavar="N",
-              help="Show for each query what was searched for and which stage brought the first N hits.")  # fmt: skip
+              help="Show for each query what was searched for, and which stage found the first N hits.")  # fmt: skip
 @click.option("--each-source", is_flag=True,
-              help="Find evidence in every document by itself instead of ranking them.")  # fmt: skip
-@click.option("--page", type=click.Path(path_type=Path), help="Draw the comparison to this HTML file, too.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of intervals and tests.")
+              help="Search inside every document separately instead of ranking documents.")  # fmt: skip
+@click.option("--page", type=click.Path(path_type=Path), help="Also write the comparison to this HTML file.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for intervals and tests.")
 @output_option("rankings")
 @calling_options
 @index_options
@@ -110,7 +119,7 @@ def command(
 ) -> None:
     """Rank documents for the questions of TARGET and measure the rankings.
 
-    TARGET is a benchmark folder, a corpus folder to be searched with --query, or a folder in BEIR's or R2MED's layout.
+    TARGET is a benchmark, a corpus to search with --query, or a folder in BEIR's or R2MED's layout.
     """
     screen = calling.screen()
     check_file(page, ".html")
@@ -118,7 +127,9 @@ def command(
     systems = read_lines(lines or (() if runs else (_LINE,)))
     collection = open_collection(target, corpus=corpus_path, queries=queries, split=split, edition=edition).first(limit)
     if runs and each_source:
-        raise UsageError("a run ranks what it ranks, so --each-source can't change it", fix="leave one of the two out")
+        raise UsageError(
+            "--each-source has no effect on a --run, whose ranking is given", fix="leave out one of the two"
+        )
     plan = plan_rankings(
         collection,
         systems,
@@ -151,6 +162,7 @@ def command(
                 screen.say(remark)
             if explained or not collection.qrels:
                 _explain(screen, read_result(artefact), indexes, explained or _SHOWN)
+        screen.calls(*encoders.used.values())
     _say_recall(screen, made if plan.documents is None else ())
     _finish(screen, plan, made, output, page, target if plan.systems else None)
 
@@ -159,16 +171,16 @@ def _check_page(page: Path | None, plan: RankingPlan, each_source: bool) -> None
     systems = len(plan.systems) + len(plan.runs)
     if page is not None and (each_source or systems < 2 or not plan.collection.qrels):
         raise UsageError(
-            "a page compares lines over judged questions, so it needs two lines or more and judgments",
-            fix="give --with twice, or use braces; or leave --page out",
+            "a page compares lines on judged questions, so it needs two lines and judgments",
+            fix="give --with twice, or use braces; or leave out --page",
         )
 
 
 def _check_texts(queries: Sequence[str]) -> None:
-    """Refuse what is no text: a terminal may hand over bytes that are no UTF-8."""
+    """Refuse a query that is not text: a terminal may pass bytes that are not UTF-8."""
     for number, text in enumerate(queries, start=1):
         if not text.isascii() and text.encode("utf-8", "ignore").decode("utf-8") != text:
-            raise UsageError(f"query {number} holds bytes that are no UTF-8 text", fix="give --query in UTF-8")
+            raise UsageError(f"query {number} is not UTF-8 text", fix="write --query in UTF-8")
 
 
 def _evidence(
@@ -225,7 +237,7 @@ def show_measures(screen: Screen, artefacts: Sequence[Artefact]) -> None:
 
 
 def _explain(screen: Screen, searched: SearchResult, indexes: IndexSet, count: int) -> None:
-    """Show for each query what was written and which stage brought each of the first hits."""
+    """Show for each query what was written and which stage found each of the first hits."""
     for query, hits in zip(searched.queries, searched.hits, strict=True):
         screen.title(f"{query.id}: {' '.join(query.text.split())[:160]}")
         for step in query.steps:
@@ -259,10 +271,11 @@ def _finish(
         if page is not None:
             with atomic_write(page) as stream:
                 stream.write(compared.file("report.html").read_bytes())
-        screen.finish(compared, artefacts=[str(artefact.path) for artefact in made])
+        page_of = ("open", compared.path / "report.html")
+        screen.finish(compared, next_step=page_of, artefacts=[str(artefact.path) for artefact in made])
         return
     for artefact in made[1:] if not screen.as_json else ():
-        screen.say(f"{artefact.manifest.title}: {artefact.path}")
+        screen.line(f"{artefact.manifest.title} → {artefact.path}")
     line = str(made[0].manifest.settings["line"])
     answerable = target is not None and (target / "manifest.json").is_file() and plan.collection.qrels
     next_step = ("hoofbeat", "answer", target, "--condition", "closed", "--condition", f"{line} @3")
@@ -272,7 +285,7 @@ def _finish(
 
 
 def _say_recall(screen: Screen, made: Sequence[Artefact]) -> None:
-    """What approximate search found of the exact results, as its index measured."""
+    """How much of the exact results approximate search finds, as its index measured."""
     for artefact in made:
         for name, measured in IndexSet.recalls(artefact.manifest.settings).items():
-            screen.say(f"{artefact.manifest.title}: {name} finds {measured:.3f} of what exact search finds (recall@10)")
+            screen.say(f"{artefact.manifest.title}: {name} finds {measured:.1%} of what exact search finds (recall@10)")

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.review_people import database_option
+from hoofbeat.cli.review_people import database_option, link_days_option
 from hoofbeat.cli.serve import listening_options
 from hoofbeat.cli.session import Under, VerbWithOthers, json_option
 from hoofbeat.errors import UsageError
@@ -27,51 +27,54 @@ class ReviewCommand(VerbWithOthers):
     under = Under(
         "review",
         {
-            "invite": ("review_people", "let somebody in, by a link that is shown once"),
-            "revoke": ("review_people", "let somebody in no more"),
-            "status": ("review_results", "how far studies have come, and how far people agree"),
+            "invite": ("review_people", "invite a person; prints a link once"),
+            "revoke": ("review_people", "end a person's access"),
+            "status": ("review_results", "show progress of studies and agreement of people"),
             "export": (
                 "review_results",
-                "write labels as judge, audit validate and build read them; of an exam, a run",
+                "write labels for judge, audit validate and build; an exam becomes a run",
             ),
-            "apply": ("review_results", "carry out what reviewers decided on a benchmark: a new version and a diff"),
+            "apply": ("review_results", "apply reviewers' decisions to a benchmark: a new version and a diff"),
         },
         "a folder",
     )
 
 
 @click.command("review", cls=ReviewCommand, epilog=ReviewCommand.under.epilog())
-@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", required=False, type=click.Path(path_type=Path),
+                shell_complete=ReviewCommand.under.complete)  # fmt: skip
 @database_option
-@click.option("--form", help="What is asked, where several things wait in FOLDER.")
-@click.option("--title", default="", help="What the study is called.")
-@click.option("--sample", type=click.IntRange(1), help="Draw so many items, strata by their shares.")
-@click.option("--strata", help="Facet of questions that items are drawn by [default: their specialty].")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For everything that is drawn.")
+@click.option("--form", help="Review form, if FOLDER allows several.")
+@click.option("--title", default="", help="Title of the study.")
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="Draw N items, in proportion to the strata.")
+@click.option("--strata", help="Facet for the strata [default: specialty].")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for all random draws.")
 @click.option("--per-item", type=click.IntRange(0), default=1, show_default=True,
-              help="Reviewers per item; 0: everybody.")  # fmt: skip
+              help="Reviewers per item; 0: all.")  # fmt: skip
 @click.option("--overlap", type=click.FloatRange(0, 1), default=0.0, show_default=True,
-              help="Share of items that more reviewers see, for their agreement.")  # fmt: skip
+              help="Share of items that more reviewers see, to measure agreement.")  # fmt: skip
 @click.option("--overlap-by", type=click.IntRange(0), default=0, show_default=True,
-              help="Reviewers per item of the overlap; 0: everybody.")  # fmt: skip
+              help="Reviewers per overlap item; 0: all.")  # fmt: skip
 @click.option("--groups", type=click.Choice(["any", "inside", "outside"]), default="any", show_default=True,
-              help="Whether people see any item, or only those inside or outside of their groups.")  # fmt: skip
+              help="Which items a person sees: any, or only inside or outside their groups.")  # fmt: skip
 @click.option("--max-per-person", type=click.IntRange(0), default=0, show_default=True,
               help="Maximum number of items per person; 0: no limit.")  # fmt: skip
-@click.option("--assign", is_flag=True, help="Assign the items now, to all reviewers who are invited.")
+@click.option("--assign", is_flag=True, help="Assign the items now to all invited reviewers.")
 @click.option("--min-passed", type=click.FloatRange(0, 1),
-              help="Two-level check: share that must pass [default: the benchmark's, else 0.95].")  # fmt: skip
-@click.option("--exam", is_flag=True, help="An exam on the benchmark in FOLDER, scored like a model.")
-@click.option("--minutes", type=click.FloatRange(0), default=0.0, help="Exam: time for all questions; 0: no limit.")
+              help="Two-level check: minimum share that must pass [default: set by the benchmark, "
+              "else 0.95].")  # fmt: skip
+@click.option("--exam", is_flag=True, help="Make an exam from the benchmark in FOLDER; people are scored like models.")
+@click.option("--minutes", type=click.FloatRange(0), default=0.0, help="Exam: minutes for all questions; 0: no limit.")
 @click.option("--stages", default="", metavar="20,40,…,100", help="Exam: show the case in stages, in percent.")
-@click.option("--questions", type=click.IntRange(0), default=0, help="Exam: questions a person gets; 0: all.")
+@click.option("--questions", type=click.IntRange(0), default=0, help="Exam: questions per person; 0: all.")
 @click.option("--inside", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-              help="Exam: share of them inside the person's specialty.")  # fmt: skip
+              help="Exam: share of questions in the person's specialty.")  # fmt: skip
 @click.option("--edition", default="", help="Exam: another edition of the questions, such as image.")
-@click.option("--no-literature", is_flag=True, help="Exam: without books and papers.")
+@click.option("--no-literature", is_flag=True, help="Exam: forbid books and papers.")
 @click.option("--show", multiple=True, type=click.Path(path_type=Path),
-              help="Show this folder, too, such as the corpus; several may be given.")  # fmt: skip
-@click.option("--no-serve", is_flag=True, help="Only make the study.")
+              help="Also show this folder, such as the corpus. Repeat it for several.")  # fmt: skip
+@click.option("--no-serve", is_flag=True, help="Create the study, but start no server.")
+@link_days_option
 @listening_options
 @json_option
 def command(
@@ -81,6 +84,7 @@ def command(
     no_serve: bool,
     no_literature: bool,
     stages: str,
+    link_days: int,
     host: str,
     port: int,
     url: str,
@@ -88,30 +92,31 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Have people look at FOLDER: a benchmark with tasks for reviewers, an audit, packets, a run or judgments.
+    """Let people review FOLDER: a benchmark with review tasks, an audit, packets, a run or judgments.
 
-    The study is made if it is not there; then the pages are served. Without FOLDER, those that are there are served.
-    The first start prints the admin's link, once; the admin invites the others.
+    Hoofbeat creates the study if needed and serves its pages. Without FOLDER it serves the studies that exist. The
+    first start prints the admin's link once; the admin invites the others.
     """
     from hoofbeat.review.new_study import StudyOptions, create_study, plan_study
     from hoofbeat.review.review_store import ReviewStore
     from hoofbeat.store.folder_library import FolderLibrary
-    from hoofbeat.web.site import Site
+    from hoofbeat.web.site import Site, SiteSettings
 
     wanted = StudyOptions(stages=_stages(stages), literature=not no_literature, **options)
     screen = Screen(as_json=as_json)
     if folder is None and no_serve:
-        raise UsageError("there is nothing to do", fix="name a folder to make a study of")
+        raise UsageError("there is nothing to do", fix="name a folder to review")
     library = FolderLibrary([*([folder] if folder else []), *show])
     made = plan_study(folder, wanted) if folder else None  # what is wrong with it is said before a database is made
     with ReviewStore.open(database) as store:
         created = create_study(store, *made, wanted.plan, assign=wanted.assign) if made else None
         if created and not created.same_plan:
-            screen.say(f"note: the study {created.study.id} is there already, and keeps the plan it was made with")
+            screen.say(f"note: the study {created.study.id} exists already and keeps its plan")
         if created and no_serve:
             _tell(screen, created)
             return
-        _serve(screen, Site(library=library, store=store), created, host=host, port=port, url=url, proxies=proxies)
+        site = Site(library=library, store=store, settings=SiteSettings(link_days=link_days))
+        _serve(screen, site, created, host=host, port=port, url=url, proxies=proxies)
 
 
 def _serve(screen: Screen, site: Site, created: StudyCreation | None, **where: Any) -> None:
@@ -136,7 +141,9 @@ def _stages(given: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in given.replace("%", "").replace("…", "").split(",") if part.strip())
     except ValueError:
-        raise UsageError(f"{given!r} are no stages", fix="give percents that rise to 100: 20,40,60,80,100") from None
+        raise UsageError(
+            f"{given!r} is not a list of stages", fix="write percentages that rise to 100: 20,40,60,80,100"
+        ) from None
 
 
 def _tell(screen: Screen, created: StudyCreation) -> None:
@@ -144,10 +151,10 @@ def _tell(screen: Screen, created: StudyCreation) -> None:
     if screen.as_json:
         screen.emit(_told(created))
         return
-    made = "made" if created.made else "is there already"
-    click.echo(f"study {made}: {study.id} ({study.form}, {created.items} items)")
+    made = "Created the study" if created.made else "The study exists already:"
+    click.echo(f"{made} {study.id} ({study.form}, {created.items:,} items)")
     if created.assigned:
-        click.echo(f"{created.assigned} labels assigned")
+        click.echo(f"Assigned {created.assigned:,} labels")
 
 
 def _told(created: StudyCreation) -> dict[str, object]:

@@ -10,7 +10,8 @@ import msgspec
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option
 from hoofbeat.errors import UsageError
-from hoofbeat.review.review_records import Person, PersonRole
+from hoofbeat.review.invitations import LINK_DAYS
+from hoofbeat.review.review_records import Person, PersonRole, in_utc
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import for_terminal
 
@@ -26,9 +27,20 @@ def database_option(function: Callable[..., None]) -> Callable[..., None]:
         default="review.db",
         show_default=True,
         help=(
-            "Where the reviews are kept: a file, or postgresql://user:password@host/database. "
-            f"{DATABASE_VARIABLE} can hold it, so that no password stands in the command; PGPASSWORD works, too."
+            "Where reviews are stored: a file, or postgresql://user:password@host/database. To keep a password out of "
+            f"the command, set {DATABASE_VARIABLE} or PGPASSWORD."
         ),
+    )(function)
+
+
+def link_days_option(function: Callable[..., None]) -> Callable[..., None]:
+    """`--link-days`: how long an invitation's link can be used."""
+    return click.option(
+        "--link-days",
+        type=click.IntRange(1, 365),
+        default=LINK_DAYS,
+        show_default=True,
+        help="Days after which an unused invitation link ends. A link works once.",
     )(function)
 
 
@@ -42,7 +54,7 @@ def find_person(store: ReviewStore, wanted: str) -> Person:
     if found:
         ids = ", ".join(person.id for person in found)
         raise UsageError(f"{len(found)} people are called {wanted!r}", fix=f"name one by id: {ids}")
-    raise UsageError(f"nobody called {wanted!r} was invited", fix="look at the people's page, or invite them")
+    raise UsageError(f"nobody called {wanted!r} was invited", fix="see the page People, or invite them")
 
 
 @click.command("invite")
@@ -52,10 +64,11 @@ def find_person(store: ReviewStore, wanted: str) -> Person:
     "--role", type=click.Choice(["reviewer", "adjudicator", "admin"]), default="reviewer", show_default=True,
     help="What the person may do.",
 )  # fmt: skip
-@click.option("--group", "groups", multiple=True, help="Specialty or the like; several may be given.")
-@click.option("--study", "studies", multiple=True, help="Only this study; several may be given.")
-@click.option("--again", is_flag=True, help="NAME was invited before: a new link, which ends the old one.")
-@click.option("--url", default="http://127.0.0.1:8350", show_default=True, help="Where the server is reached.")
+@click.option("--group", "groups", multiple=True, help="Group, such as a specialty. Repeat it for several.")
+@click.option("--study", "studies", multiple=True, help="Only this study. Repeat it for several.")
+@click.option("--again", is_flag=True, help="Give NAME, who was invited before, a new link; the old one ends.")
+@link_days_option
+@click.option("--url", default="http://127.0.0.1:8350", show_default=True, help="Address of the server.")
 @json_option
 def invite_command(
     name: str,
@@ -64,21 +77,26 @@ def invite_command(
     groups: tuple[str, ...],
     studies: tuple[str, ...],
     again: bool,
+    link_days: int,
     url: str,
     as_json: bool,
 ) -> None:
-    """Invite NAME and print their link: it is shown once, and whoever has it can answer in their name."""
+    """Invite NAME and print their link. It is shown once and works once; whoever uses it can answer in their name."""
     with ReviewStore.open(database) as store:
         if again:
-            person = find_person(store, name)
-            token = store.renew(person.id, "")
+            found = find_person(store, name)
+            token = store.renew(found.id, "", days=link_days)
+            person = store.person(found.id) or found
         else:
-            person, token = store.invite(name, role, by="", groups=groups, studies=studies)
+            person, token = store.invite(name, role, by="", groups=groups, studies=studies, days=link_days)
     link = f"{url.rstrip('/')}/join/{token}"
     if as_json:
-        Screen(as_json=True).emit({"person": msgspec.to_builtins(person), "link": link})
+        Screen(as_json=True).emit(
+            {"person": msgspec.to_builtins(person), "link": link, "until": in_utc(person.link_until)}
+        )
     else:
         click.echo(for_terminal(f"{person.name} ({person.role}, {person.id}): {link}"))
+        click.echo(f"The link works once, until {in_utc(person.link_until)}")
 
 
 @click.command("revoke")
@@ -86,14 +104,14 @@ def invite_command(
 @database_option
 @json_option
 def revoke_command(name: str, database: str, as_json: bool) -> None:
-    """End the link and all sessions of NAME (a name or an id). What they said stays."""
+    """End the access of NAME (a name or an id). Their labels stay."""
     with ReviewStore.open(database) as store:
         person = find_person(store, name)
         store.revoke(person.id, "")
     if as_json:
         Screen(as_json=True).emit({"person": person.id, "revoked": True})
     else:
-        click.echo(for_terminal(f"{person.name} ({person.id}) can't come in any more"))
+        click.echo(for_terminal(f"{person.name} ({person.id}) no longer has access"))
 
 
 def words_without_database() -> list[str]:

@@ -11,7 +11,7 @@ import msgspec
 from hoofbeat.benchmarks.benchmark import KIND
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.review_people import database_option, words_without_database
-from hoofbeat.cli.session import check_file, json_option
+from hoofbeat.cli.session import check_file, json_option, output_option
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.review.adjudication_queue import queue_of
@@ -33,15 +33,16 @@ from hoofbeat.review.review_rounds import INSPECTIONS, Rounds, rounds_of
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.reviewer_agreement import StudyAgreement, StudyProgress, agreement_of, study_progress
 from hoofbeat.store import Artefact, check_target, open_artefact
+from hoofbeat.text import duration
 
 
 @click.command("status")
 @click.argument("names", metavar="[STUDY]...", nargs=-1)
 @database_option
-@click.option("--blind", is_flag=True, help="Reviewer 1, 2, … in place of names.")
+@click.option("--blind", is_flag=True, help="Show Reviewer 1, 2, … instead of names.")
 @json_option
 def status_command(names: tuple[str, ...], database: str, blind: bool, as_json: bool) -> None:
-    """Say how far every STUDY has come (without one: all): labels by person, what is to be settled, and agreement."""
+    """Show the progress of each STUDY (default: all): labels per person, open conflicts, and agreement."""
     screen = Screen(as_json=as_json)
     with ReviewStore.open(database) as store:
         studies = [store.find_study(name) for name in names] or store.studies()
@@ -50,13 +51,13 @@ def status_command(names: tuple[str, ...], database: str, blind: bool, as_json: 
         screen.emit({"studies": [each.data() for each in told]})
         return
     if not told:
-        screen.say("there is no study yet; start one with: hoofbeat review FOLDER")
+        screen.say("There is no study yet. Start one with: hoofbeat review FOLDER")
     for each in told:
         each.show(screen)
 
 
 class _Told:
-    """What there is to say of a study."""
+    """The state of a study."""
 
     def __init__(self, store: ReviewStore, study: Study, blind: bool) -> None:
         self.study = study
@@ -96,21 +97,21 @@ class _Told:
         """As tables."""
         study, progress = self.study, self.progress
         screen.title(f"{study.id}: {study.title}{' (closed)' if study.closed else ''}")
-        share = f"{progress.share:.0%}" if progress.share is not None else "nothing assigned"
+        share = f"{progress.share:.0%}" if progress.share is not None else "none assigned"
         screen.say(
             f"{progress.items} items of {study.source}; {progress.done} of {progress.assigned} labels done, "
-            f"{progress.skipped} skipped ({share}); {progress.unassigned} items assigned to nobody; "
-            f"{self.waiting} to be settled"
+            f"{progress.skipped} skipped ({share}); {progress.unassigned} items not assigned; "
+            f"{self.waiting} conflicts to settle"
         )
         if progress.people:
-            header = ("who", "assigned", "done", "skipped", "begun", "median time")
+            header = ("person", "assigned", "done", "skipped", "started", "median time")
             screen.table(
                 header,
                 [
                     [
                         row.name,
                         *map(str, (row.assigned, row.done, row.skipped, row.draft)),
-                        f"{row.median_seconds:.0f} s" if row.median_seconds is not None else "-",
+                        duration(row.median_seconds) if row.median_seconds is not None else "-",
                     ]
                     for row in progress.people
                 ],
@@ -122,13 +123,13 @@ class _Told:
                     f"agree, {field.items} items. {field.words}"
                 )
         if self.rounds and self.rounds.sample:
-            told = f"{self.rounds.passed} of {self.rounds.sample} passed, at least {self.rounds.min_passed:.0%} must"
+            told = f"{self.rounds.passed} of {self.rounds.sample} passed, at least {self.rounds.min_passed:.0%} needed"
             screen.say(f"round {len(self.rounds.rounds)}: {told} ({self.rounds.verdict})")
 
 
 def _figure(value: float | None, interval: Interval | None) -> str:
     if value is None:
-        return "has no value"
+        return "not defined"
     return f"{value:.2f}" + (f" ({interval.low:.2f} to {interval.high:.2f}{interval.few_note})" if interval else "")
 
 
@@ -145,15 +146,15 @@ _SETTLED = {"pairs": "--adjudicated", "errors": "--errors"}
 @click.argument("names", metavar="STUDY...", nargs=-1, required=True)
 @database_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("labels.jsonl"), show_default=True,
-              help="File to write, .jsonl or .csv; of an exam, the run's folder.")  # fmt: skip
-@click.option("--each", is_flag=True, help="Everybody's own labels of every round, without what was settled.")
-@click.option("--blind", is_flag=True, help="Reviewer 1, 2, … in place of names.")
+              help="File to write, .jsonl or .csv; for an exam, the folder of the run.")  # fmt: skip
+@click.option("--each", is_flag=True, help="Every person's own labels of every round, without settled conflicts.")
+@click.option("--blind", is_flag=True, help="Show Reviewer 1, 2, … instead of names.")
 @json_option
 def export_command(names: tuple[str, ...], database: str, output: Path, each: bool, blind: bool, as_json: bool) -> None:
-    """Write what people said in STUDY.
+    """Write the labels of STUDY.
 
-    Several studies of one artefact can go into one file. Beside the labels lies a file that says what they are of, and,
-    of pairs and answers, one with what adjudicators settled.
+    Several studies of the same folder can go into one file. Beside the labels, Hoofbeat writes a file that says what
+    they are about and, for pairs and answers, a file with the adjudicators' decisions.
     """
     screen = Screen(as_json=as_json)
     with ReviewStore.open(database) as store:
@@ -171,10 +172,10 @@ def export_command(names: tuple[str, ...], database: str, output: Path, each: bo
             {**told, "rows": len(export.rows), "settled": len(export.adjudicated), "files": list(map(str, written))}
         )
         return
-    click.echo(f"labels: {output} ({len(export.rows)} rows, {export.origin.people} people)")
+    click.echo(f"Exported {len(export.rows):,} labels of {export.origin.people:,} people → {output}")
     for path in written[1:]:
-        screen.say(f"beside: {path}")
-    screen.say(f"next: {_next(export, written)}")
+        screen.line(f"also wrote: {path}")
+    screen.line(f"next: {_next(export, written)}")
 
 
 def _next(export: LabelExport, written: list[Path]) -> str:
@@ -186,10 +187,12 @@ def _next(export: LabelExport, written: list[Path]) -> str:
 
 def _export_exam(screen: Screen, store: ReviewStore, studies: list[Study], output: Path, blind: bool) -> None:
     if len(studies) != 1:
-        raise UsageError("an exam is written by itself", fix="name one exam")
+        raise UsageError("an exam can't be exported together with other studies", fix="name one exam")
     target = Path("exam") if output == Path("labels.jsonl") else output
     if target.suffix in (".jsonl", ".csv"):
-        raise UsageError("an exam becomes a run, which is a folder", where=str(target), fix="name a folder with -o")
+        raise UsageError(
+            "an exam is exported as a run, which is a folder", where=str(target), fix="name a folder with -o"
+        )
     check_target(target.resolve(), "run")
     artefact = write_exam_run(store, studies[0], target, blind=blind, command=words_without_database())
     screen.finish(artefact, next_step=("hoofbeat", "report", target, "-o", "report"))
@@ -198,15 +201,16 @@ def _export_exam(screen: Screen, store: ReviewStore, studies: list[Study], outpu
 @click.command("apply")
 @click.argument("bench", type=click.Path(path_type=Path))
 @database_option
-@click.option("--study", "studies", multiple=True, help="Study whose decisions are applied; several may be given.")
+@click.option("--study", "studies", multiple=True, help="Study whose decisions to apply. Repeat it for several.")
 @click.option("--labels", "labels_path", type=click.Path(path_type=Path), metavar="FILE",
-              help="Labels in a file in place of a study, JSONL or CSV.")  # fmt: skip
+              help="Labels in a JSONL or CSV file, instead of a study.")  # fmt: skip
 @click.option("--judged", multiple=True, type=click.Path(path_type=Path),
-              help="Judgments by relevance: documents that support an answer get a grade. Several.")  # fmt: skip
+              help="Judgments of relevance: documents that support an answer get a grade. Repeat it "
+              "for several.")  # fmt: skip
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path),
-              help="The corpus, where it does not lie beside: words of a source are added from it.")  # fmt: skip
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the new benchmark.")
-@click.option("--dry-run", is_flag=True, help="Only print what would differ.")
+              help="The corpus, if it is not beside the benchmark: words from a source are added from it.")  # fmt: skip
+@output_option(None, help="Folder for the new benchmark.")
+@click.option("--dry-run", is_flag=True, help="Only print what would change.")
 @json_option
 def apply_command(
     bench: Path,
@@ -219,19 +223,21 @@ def apply_command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Carry out on BENCH what reviewers decided: a new benchmark of the next version, and what differs.
+    """Apply reviewers' decisions to BENCH: writes the next version of the benchmark and a list of changes.
 
-    Questions go that reviewers turned down by the rules of their recipe. Options are dropped, words of the source
-    added, answers accepted and supporting documents graded where they asked for it. BENCH itself is left as it is.
+    Questions that reviewers rejected, by the rules of their recipe, are removed. Where reviewers asked for it, options
+    are dropped, words of the source added, answers accepted and supporting documents graded. BENCH is not changed.
     """
     screen = Screen(as_json=as_json)
     if output is None and not dry_run:
-        raise UsageError("where is the new benchmark to go?", fix="name a folder with -o, or look first: --dry-run")
+        raise UsageError(
+            "no folder for the new benchmark", fix="name one with -o, or look at the changes first: --dry-run"
+        )
     artefact = open_artefact(bench, KIND)
     if output is not None:
         check_target(output.resolve(), KIND)
         if output.resolve() == bench.resolve():
-            raise UsageError("the old benchmark is not overwritten", where=str(output), fix="name another folder")
+            raise UsageError("Not overwritten: this is the old benchmark", where=str(output), fix="name another folder")
     labels, origin = labels_to_apply(artefact, database=database, studies=studies, file=labels_path, judged=judged)
     if origin is None:
         screen.say(f"note: {NO_ORIGIN}")
@@ -248,7 +254,7 @@ def apply_command(
     made = write_applied(artefact, applied, labels, output, command=words_without_database(), origin=origin)
     for note in applied.notes:
         screen.say(f"note: {note}")
-    screen.say(f"what differs: {output / 'diff.md'}")
+    screen.line(f"changes: {output / 'diff.md'}")
     more: dict[str, Any] = {"version": version_of(made.manifest), **_counts(applied)} if as_json else {}
     screen.finish(made, next_step=("hoofbeat", "show", output), **more)
 

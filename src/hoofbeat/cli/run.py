@@ -28,20 +28,20 @@ class _RunCommand(click.Command):
 @click.command("run", cls=_RunCommand)
 @click.argument("paper")
 @click.argument("paths", metavar="BENCHMARK...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--judge", default="", help="Model that judges, if the paper has a judge  [default: the first --model]")
+@click.option("--judge", default="", help="Model that judges, if the paper uses one  [default: the first --model]")
 @click.option("--retriever", "retrievers", multiple=True,
-              help="A retriever line in place of the preset's; several may be given.")  # fmt: skip
-@click.option("--corpus", type=click.Path(path_type=Path), help="The documents, if they are not beside the benchmark.")
-@click.option("--encoder", default="minilm", show_default=True, help="Encoder of BERTScore.")
+              help="Retriever line, instead of the paper's. Repeat it for several.")  # fmt: skip
+@click.option("--corpus", type=click.Path(path_type=Path), help="The corpus, if it is not beside the benchmark.")
+@click.option("--encoder", default="minilm", show_default=True, help="Encoder for BERTScore.")
 @click.option("--limit", type=click.IntRange(1), help="Only the first N questions; the report says so.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of whatever is drawn.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for all random draws.")
 @output_option("paper")
 @calling_options_of_several
 def command(paper: str, paths: tuple[Path, ...], output: Path, calling: Calling, **options: Any) -> None:
     """Run the protocol of PAPER on a BENCHMARK that `hoofbeat benchmark import` or `hoofbeat build` wrote.
 
-    The folder gets one report: the paper's tables, its published figures beside ours, and every difference from the
-    paper. What differs is said before any model is called.
+    The result is one report: the paper's tables, its published figures beside yours, and every difference from the
+    paper. Hoofbeat lists the differences before it calls a model.
     """
     from hoofbeat.models import Estimate
     from hoofbeat.presets.paper_run import plain_findings, plan_paper
@@ -54,6 +54,7 @@ def command(paper: str, paths: tuple[Path, ...], output: Path, calling: Calling,
             parts = planned.estimates(progress=screen)
             screen.estimate(sum(parts.values(), Estimate(max_money=0.0)), parts=parts)
             return
+        calling.warn_if_tiny(screen, "reproduce a paper")
         report = planned.write(output, command=command_words(), progress=screen)
     for line in plain_findings(report):
         screen.say(line)
@@ -61,7 +62,9 @@ def command(paper: str, paths: tuple[Path, ...], output: Path, calling: Calling,
 
 
 def _tell_differences(screen: Screen, planned: PaperRun) -> None:
+    from hoofbeat.reports.tables import count_of
+
     screen.say(f"{planned.preset.title}: {planned.preset.protocol}")
-    screen.say(f"This run differs from the paper in {len(planned.differences)} points:")
+    screen.say(f"This run differs from the paper in {count_of(len(planned.differences), 'point')}:")
     for each in planned.differences:
-        screen.say(f"  {each.what}: {each.paper}; here {each.here}")
+        screen.say(f"{each.what}: in the paper {each.paper}; here {each.here}", indent=2)

@@ -28,16 +28,21 @@ def listening_options(function: Callable[..., None]) -> Callable[..., None]:
             "proxies",
             metavar="ADDRESS",
             multiple=True,
-            help="Address of the proxy, if it says for whom it asks (X-Forwarded-For); wrong links count for that one.",
+            help="Trust X-Forwarded-For from this proxy, so that wrong links count per visitor. Repeat it for several.",
         ),
         click.option(
-            "--url", default="", help="Where people reach it, if a proxy stands before it: https://review.example.org."
+            "--url",
+            default="",
+            help="Public address, if a proxy is in front of the server: https://review.example.org.",
         ),
         click.option(
-            "--port", type=click.IntRange(0, 65535), default=8350, show_default=True, help="Port; 0 takes a free one."
+            "--port", type=click.IntRange(0, 65535), default=8350, show_default=True, help="Port; 0 picks a free one."
         ),
         click.option(
-            "--host", default="127.0.0.1", show_default=True, help="Address to listen on; loopback unless you say so."
+            "--host",
+            default="127.0.0.1",
+            show_default=True,
+            help="Address to listen on. The default is reachable from this machine only.",
         ),
     ):
         function = option(function)
@@ -59,7 +64,7 @@ def ready_teller(screen: Screen) -> Callable[[RunningServer], None]:
 def model_opener(
     specs: Sequence[str], *, ledger_path: str | None, config_path: Path | None, budget: str | None
 ) -> Callable[[str], Model]:
-    """What opens a model, in the thread that uses it and on a ledger of its own; wrong names are said right away."""
+    """Opens a model in the thread that uses it, with its own ledger; a wrong name is an error right away."""
     from hoofbeat.models import Budget, load_config, load_model
     from hoofbeat.store.ledger_places import ledger_place, open_ledger
 
@@ -79,12 +84,15 @@ def model_opener(
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @listening_options
 @click.option(
-    "--model", "models", multiple=True, help=f"Model for the ask page: {SPEC_HELP}. Several may be given; none: search."
+    "--model",
+    "models",
+    multiple=True,
+    help=f"Model for the ask page [default: none, only search]: {SPEC_HELP}. Repeat it for several.",
 )
-@click.option("--line", default=SiteSettings().line, show_default=True, help="Retriever line the ask page begins with.")
+@click.option("--line", default=SiteSettings().line, show_default=True, help="Default retriever line of the ask page.")
 @ledger_option
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
-@click.option("--budget", help="Hard limit for what is asked: money (2.50) or calls (200calls).")
+@click.option("--budget", help="Hard limit of the ask page in dollars (2.50) or calls (200calls).")
 @json_option
 def command(
     folders: tuple[Path, ...],
@@ -99,10 +107,10 @@ def command(
     budget: str | None,
     as_json: bool,
 ) -> None:
-    """Show the artefacts in FOLDERs as pages in the browser.
+    """Show FOLDERs as pages in the browser.
 
-    A FOLDER is a corpus, benchmark, run, audit or report, or a folder with some of them. The server stays on this
-    machine unless --host says otherwise; then the pages open only with the link it shows when it starts.
+    A FOLDER is any folder that Hoofbeat wrote, or a folder of such folders. Only this machine can open the pages,
+    unless you set --host; then they open only with the link that is printed at the start.
     """
     from hoofbeat.retrieval import parse
     from hoofbeat.store.folder_library import FolderLibrary

@@ -11,15 +11,17 @@ import importlib
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 from msgspec import Struct
 
-from hoofbeat.cli.console import Screen
+from hoofbeat.cli.console import Screen, note_target
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.registry import Extension, registry
 
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
     from hoofbeat.models import Model
     from hoofbeat.models.model_loading import Session
 
+TINY = "embedded"
+USEFUL = "embedded:qwen2.5-coder-1.5b"
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T", str, int)
-plot_option = click.option("--plot", type=click.Path(path_type=Path), help="Draw it to this SVG file, too.")
+plot_option = click.option("--plot", type=click.Path(path_type=Path), help="Also draw it to this SVG file.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 edition_option = click.option(
-    "--edition", default="", help="Another edition of the benchmark's questions, such as original, free or image."
+    "--edition", default="", help="Another edition of the questions, such as original, free or image."
 )
 ledger_option = click.option(
     "--ledger",
@@ -78,7 +82,7 @@ on_option = click.option(
     metavar="WHERE",
     expose_value=False,
     callback=_choose_engine,
-    help="Where the work runs: local, ray, or ray://HEAD:10001 [default: on in hoofbeat.toml, else local].",
+    help="Where to run: local, ray, or ray://HEAD:10001 [default: `on` in hoofbeat.toml, else local].",
 )
 
 _KEEPING = (
@@ -86,12 +90,12 @@ _KEEPING = (
         "--index",
         "index_place",
         metavar="PLACE",
-        help="Where indexes are kept: a folder or s3://BUCKET/FOLDER [default: index in hoofbeat.toml, or the cache].",
+        help="Where to keep indexes: a folder or s3://BUCKET/FOLDER [default: `index` in hoofbeat.toml, or the cache].",
     ),
     click.option(
         "--shards",
         type=click.IntRange(1, 10_000),
-        help="Cut indexes into this many shards; the rankings are the same [default: shards in hoofbeat.toml, else 1].",
+        help="Number of shards per index; rankings stay the same [default: `shards` in hoofbeat.toml, else 1].",
     ),
 )
 
@@ -118,7 +122,7 @@ reasoning_option = click.option(
     "--reasoning",
     type=click.IntRange(0),
     metavar="TOKENS",
-    help="Allowance for hidden reasoning, added to every output limit [default: by the model's name].",
+    help="Tokens allowed for hidden reasoning, added to every output limit [default: by the model's name].",
 )
 
 
@@ -126,20 +130,28 @@ def decisions_option(function: Callable[..., None]) -> Callable[..., None]:
     """`--decisions`: what the team decided on cases."""
     return click.option(
         "--decisions", metavar="FILE|STORE",
-        help="What was decided on cases: the review store (review.db, postgresql://…), or a .json file of "
-        "`audit cases`.",
+        help="Your team's decisions on disagreements: the review store (review.db, postgresql://…), or a .json file "
+        "that `audit cases` wrote.",
     )(function)  # fmt: skip
 
 
-def output_option(default: str) -> Callable[[F], F]:
+def _note_target(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:  # noqa: ARG001
+    note_target(context, value)
+    return value
+
+
+def output_option(
+    default: str | None, *, help: str = "Folder for the result; a folder of the same kind is replaced."
+) -> Callable[[F], F]:
     """`-o FOLDER`."""
     return click.option(
         "-o",
         "--output",
         type=click.Path(path_type=Path),
-        default=Path(default),
-        show_default=True,
-        help="Folder for the result.",
+        default=Path(default) if default else None,
+        show_default=default is not None,
+        callback=_note_target,
+        help=help,
     )
 
 
@@ -151,6 +163,7 @@ class Calling(Struct, frozen=True, kw_only=True):
     config_path: Path | None
     budget: str | None
     reasoning: int | None
+    quarantine: bool
     only_estimate: bool
     as_json: bool
     model_specs: tuple[str, ...] = ()
@@ -168,8 +181,21 @@ class Calling(Struct, frozen=True, kw_only=True):
             config_path=self.config_path,
             budget=self.budget,
             reasoning=self.reasoning,
+            quarantine=self.quarantine,
             tell=self.screen().say,
         )
+
+    def warn_if_tiny(self, screen: Screen, task: str, *, specs: Sequence[str] = (), option: str = "--model") -> None:
+        """Say before the work starts that the default model is too small for the task, and what to use instead."""
+        chosen = specs or self.model_specs or (self.model_spec,)
+        if all(spec.partition("[")[0] != TINY for spec in chosen):
+            return
+        screen.say(
+            f"warning: the model `{TINY}` has 135 million parameters and is too small to {task}. It only shows that "
+            "the command works. Use a stronger model instead:"
+        )
+        screen.line(f"  {option} {USEFUL}   (first: hoofbeat weights pull {USEFUL.partition(':')[2]})")
+        screen.line(f"  {option} openai:NAME, or {option} http://HOST:PORT/v1#NAME")
 
     def late_models(self) -> AbstractContextManager[Callable[[str], Model]]:
         """What loads models by name, with a session that is opened for the first one."""
@@ -181,6 +207,7 @@ class Calling(Struct, frozen=True, kw_only=True):
             config_path=self.config_path,
             budget=self.budget,
             reasoning=self.reasoning,
+            quarantine=self.quarantine,
             tell=self.screen().say,
         )
 
@@ -204,7 +231,7 @@ def calling_options_of_several(function: Callable[..., None]) -> Callable[..., N
     """The same where `--model` may be given several times; the first is also the one model."""
     option = click.option(
         "--model", "model_specs", multiple=True, default=("embedded",), show_default=True,
-        help=f"Model: {_model_specs()}. Several may be given.",
+        help=f"Model: {_model_specs()}. Repeat it for several models.",
     )  # fmt: skip
     return _with_calling(function, option)
 
@@ -213,7 +240,7 @@ def calling_options_of_judges(function: Callable[..., None]) -> Callable[..., No
     """The same where the models are judges, of whom at least one must be named: `--judge`."""
     option = click.option(
         "--judge", "model_specs", required=True, multiple=True,
-        help=f"Model that judges: {_model_specs()}. Of several the majority decides.",
+        help=f"Model that judges: {_model_specs()}. Repeat it for several judges: the majority decides.",
     )  # fmt: skip
     return _with_calling(function, option)
 
@@ -231,9 +258,20 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
         model_option,
         ledger_option,
         click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file."),
-        click.option("--budget", help="Hard limit: money (2.50) or calls (200calls)."),
+        click.option("--budget", help="Hard limit in dollars (2.50) or calls (200calls)."),
         reasoning_option,
-        click.option("--estimate", "only_estimate", is_flag=True, help="Say what would be spent, and stop."),
+        click.option(
+            "--quarantine",
+            is_flag=True,
+            help="Make no call whose documents, questions or answers tell a model what to do; each is counted as a "
+            "failure.",
+        ),
+        click.option(
+            "--estimate",
+            "only_estimate",
+            is_flag=True,
+            help="Estimate calls, tokens and cost, and stop: nothing is called.",
+        ),
         on_option,
         json_option,
     ):
@@ -246,16 +284,16 @@ def check_file(path: Path | None, suffix: str) -> None:
     if path is None:
         return
     if path.suffix != suffix or path.is_dir():
-        raise UsageError(f"the file to write must end in {suffix}", where=str(path), fix=f"name a {suffix} file")
+        raise UsageError(f"the name of this file must end in {suffix}", where=str(path), fix=f"name a {suffix} file")
     if not path.resolve().parent.is_dir():
-        raise OutputError("that folder does not exist", where=str(path.parent), fix="make it, or name another file")
+        raise OutputError("this folder does not exist", where=str(path.parent), fix="create it, or name another file")
     if suffix == ".html" and path.exists() and b"Hoofbeat" not in path.read_bytes()[:4000]:
-        raise OutputError("a file that Hoofbeat did not write stands there", where=str(path), fix="name another file")
+        raise OutputError("Not overwritten: not a file that Hoofbeat wrote", where=str(path), fix="name another file")
     if (path.resolve().parent / "manifest.json").exists():
         raise OutputError(
-            "that file would lie inside an artefact, which must stay as it was written",
+            "this file would be inside a Hoofbeat folder, which must not change",
             where=str(path),
-            fix="choose a place outside it",
+            fix="choose a place outside that folder",
         )
 
 
@@ -296,14 +334,19 @@ class Under:
             if err.name != module:
                 raise
             raise UsageError(
-                f"hoofbeat {self.verb} {name} is not part of this installation", fix="install a whole Hoofbeat"
+                f"hoofbeat {self.verb} {name} is not part of this installation", fix="install Hoofbeat again"
             ) from err
         return found
 
+    def complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """What a shell offers for the first word: the commands under the verb, and paths."""
+        named = [CompletionItem(name, help=what) for name, what in self.names.items() if name.startswith(incomplete)]
+        return [*named, CompletionItem(incomplete, type="file")]
+
     def epilog(self) -> str:
-        """What stands under the verb, for its help."""
+        """The commands under the verb, for its help."""
         lines = "\n".join(f"  {self.verb} {name:10}{what}" for name, what in self.names.items())
-        return f"\b\nCommands under this name ({self.argument} of such a name is given as ./NAME):\n{lines}"
+        return f"\b\nCommands under this name (write {self.argument} of the same name as ./NAME):\n{lines}"
 
 
 class VerbWithOthers(click.Command):
@@ -318,6 +361,11 @@ class VerbWithOthers(click.Command):
         if args and args[0] in self.under.names:
             name = args[0]
             return self.under.command(name).make_context(f"{info_name} {name}", args[1:], parent, **extra)
+        if args and args[0].isalpha() and not Path(args[0]).exists():
+            close = get_close_matches(args[0], self.under.names, n=1, cutoff=0.7)
+            if close:
+                what = f"there is no folder and no command {args[0]!r}"
+                raise UsageError(what, fix=f"did you mean hoofbeat {self.under.verb} {close[0]}?")
         return super().make_context(info_name, args, parent, **extra)
 
 
@@ -332,6 +380,10 @@ class ExtensionName(click.ParamType[Extension]):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
         """All names, as `click.Choice` shows them."""
         return f"[{'|'.join(registry.names(self._kind))}]"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """The names that begin like this."""
+        return [CompletionItem(name) for name in registry.names(self._kind) if name.startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Extension:  # noqa: ARG002
         """The extension; an unknown name is a `UsageError` that lists those there are."""

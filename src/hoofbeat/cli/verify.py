@@ -12,6 +12,8 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import ArtefactError, InputError, VerificationError
 from hoofbeat.store.artefact import folder_problems
+from hoofbeat.store.folder_library import artefact_folders
+from hoofbeat.text import for_terminal
 
 if TYPE_CHECKING:
     from hoofbeat.presets.reference_figures import ReferenceResult
@@ -24,35 +26,62 @@ _WORDS = ("published", "retrieval", "statements")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path),
                 metavar="FOLDERS|published|retrieval|statements")  # fmt: skip
 @click.option("--data", type=click.Path(path_type=Path),
-              help="published: the folder that holds data and reference  [default: ../shared]; retrieval: the folder "
-              "that holds the reference sets in BEIR's layout  [default: ../shared/data/retrieval].")  # fmt: skip
+              help="published: the folder with data and reference  [default: ../shared]; retrieval: the folder "
+              "with the reference sets in BEIR's layout  [default: ../shared/data/retrieval].")  # fmt: skip
+@click.option("--signed-by", "signers", type=click.Path(path_type=Path), metavar="SIGNERS",
+              help="Check the folders' signatures as well: SIGNERS is a file with one line per signer, a name and an "
+              "OpenSSH public key.")  # fmt: skip
 @json_option
-def command(folders: tuple[Path, ...], data: Path | None, as_json: bool) -> None:
-    """Check that every file of each artefact folder is there and unchanged.
+def command(folders: tuple[Path, ...], data: Path | None, signers: Path | None, as_json: bool) -> None:
+    """Check that every file of each folder is there and unchanged. A folder of folders is checked as a whole.
 
-    `hoofbeat verify published` computes every published figure that the data allows instead, and says for each what was
-    expected and what was observed. `hoofbeat verify retrieval` does so for rankings and sets only, `hoofbeat verify
-    statements` for the check that holds answers against the passages they cite, on the package's labelled pairs.
+    `hoofbeat verify published` recomputes published figures from the reference data and compares them.
+    `hoofbeat verify retrieval` does so for rankings and sets only; `hoofbeat verify statements` for the check of
+    answers against the passages they cite, on the labelled pairs of the package.
     """
     screen = Screen(as_json=as_json)
     word = str(folders[0]) if len(folders) == 1 else ""
     if word in _WORDS and not (folders[0] / "manifest.json").exists():
         _verify_figures(screen, data, word)
         return
-    problems = {str(folder): folder_problems(folder) for folder in folders}
+    named = [each for folder in folders for each in artefact_folders(folder) or [folder]]
+    problems = {str(folder): folder_problems(folder) for folder in named}
+    signed = _check_signatures(named, signers, problems) if signers is not None else {}
     damaged = [folder for folder, found in problems.items() if found]
     if not as_json:
         for folder, found in problems.items():
-            click.echo(f"{folder}: {'as written' if not found else '; '.join(found)}")
+            by = f", signed by {signed[folder]}" if folder in signed else ""
+            click.echo(for_terminal(f"{folder}: {'unchanged' + by if not found else '; '.join(found)}"))
     if damaged:
+        unsigned = "" if signers is None else " or are not signed by these signers"
         raise ArtefactError(
-            f"{len(damaged)} of {len(folders)} folders are not as they were written",
+            f"{len(damaged)} of {len(named)} folders changed since Hoofbeat wrote them{unsigned}",
             where=", ".join(damaged),
             fix="restore them from a copy, or make them again",
             details={"problems": problems},
         )
     if as_json:
-        screen.emit({"problems": problems})
+        screen.emit({"problems": problems, **({"signed": signed} if signed else {})})
+    else:
+        click.echo(
+            "1 folder checked: it is unchanged"
+            if len(named) == 1
+            else f"{len(named)} folders checked: all are unchanged"
+        )
+
+
+def _check_signatures(folders: list[Path], signers: Path, problems: dict[str, list[str]]) -> dict[str, str]:
+    """Who signed each folder; what is wrong with a signature is added to the folder's problems."""
+    from hoofbeat.store.signatures import signature_problem
+
+    signed = {}
+    for folder in folders:
+        name, problem = signature_problem(folder, signers)
+        if problem:
+            problems[str(folder)].append(problem)
+        else:
+            signed[str(folder)] = name
+    return signed
 
 
 def _verify_figures(screen: Screen, data: Path | None, word: str) -> None:
@@ -71,16 +100,16 @@ def _verify_figures(screen: Screen, data: Path | None, word: str) -> None:
         screen.table(["figure", "measure", "expected", "observed", "tolerance", "verdict"], map(_row, done))
     if word != "statements" and all(each.observed is None for each in done if each.check.data):
         raise InputError(
-            "none of the reference data is there",
+            "no reference data was found",
             where=str(sets if retrieval else root),
             fix="name the folder with --data; it holds " + ("scifact, for example" if retrieval else "data, reference"),
         )
     failed = [each for each in done if each.verdict == "FAILED"]
     if failed:
         raise VerificationError(
-            f"{len(failed)} of {len(done)} reference figures did not come out",
+            f"{len(failed)} of {len(done)} reference figures differ from the published ones",
             where="; ".join(f"{each.check.name}, {each.check.measure}" for each in failed),
-            fix="a change in analysis, weights or scoring has moved them: find which before trusting other figures",
+            fix="a change in analysis, weights or scoring caused this: find it before you trust other figures",
             details=shown,
         )
     if screen.as_json:

@@ -70,7 +70,7 @@ class CitationLink(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CitationProblem(Struct, frozen=True, kw_only=True):
-    """A row that was not taken, or that contradicts another: its file, its number (from 1), and why."""
+    """A row that was not used, or that contradicts another: its file, its number (from 1), and why."""
 
     source: str
     row: int
@@ -81,7 +81,7 @@ def normalise_id(text: str) -> str:
     """The one form of an article's id: `PMC123`, `PMID:123`, `doi:10.1/x` (lower case), or the text itself, trimmed.
 
     A bare number is a PubMed id, a version suffix of a PMC id is dropped, addresses of doi.org, PubMed and PMC are
-    taken apart. What holds white space, or says that there is none (`n/a`), is no id: the empty string.
+    taken apart. A text with white space, or one that says that there is no id (`n/a`), gives the empty string.
     """
     plain = text.strip()
     if plain.lower() in _NOTHING or len(plain) > 300:
@@ -160,7 +160,7 @@ def _table(stream: Any, source: str, *, tabs: bool) -> Iterator[tuple[int, Citat
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) != len(names):
-            reason = f"{len(cells)} cells where the header has {len(names)}"
+            reason = f"{len(cells)} cells, but the header has {len(names)}"
             yield number, CitationProblem(source=source, row=number, reason=reason)
             continue
         for found in _row(dict(zip(names, cells, strict=True)), source, number):
@@ -264,7 +264,9 @@ def _europe_pmc(value: Mapping[str, Any], source: str, number: int) -> Iterator[
     request = value.get("request") or {}
     cited = europe_pmc_id(request) if isinstance(request, dict) else ""
     if not cited:
-        yield CitationProblem(source=source, row=number, reason="a Europe PMC answer without the id it was asked for")
+        yield CitationProblem(
+            source=source, row=number, reason="a Europe PMC answer that does not name the cited article"
+        )
         return
     if not value.get("hitCount"):
         yield CitationLink(cited=cited, citing="")
@@ -337,8 +339,8 @@ _BESIDE = {"fetched.jsonl", "not_fetched.jsonl", "manifest.json"}
 class CitationCount(Struct, frozen=True, kw_only=True):
     """How often an article is cited.
 
-    `total` counts citing articles once each; `not_case_reports` those known to be no case reports; `unknown_type` those
-    nobody says what they are, or where files contradict each other; `self_citations` those marked so (part of total).
+    `total` counts citing articles once each; `not_case_reports` those known not to be case reports;
+    `unknown_type` those of unknown type, or on which files disagree; `self_citations` those marked so (part of total).
     """
 
     total: int
@@ -418,7 +420,7 @@ class _Merge:
         self._disputed: set[str] = set()
 
     def add(self, link: CitationLink, source: str, row: int) -> None:
-        """Take a link in; a repeated one only adds what the earlier ones did not say."""
+        """Add a link; a repeated one only adds what the earlier ones did not say."""
         cited, citing = link.cited, link.citing
         if citing == cited:
             self.problems.append(CitationProblem(source=source, row=row, reason=f"{cited} cites itself: not counted"))
@@ -430,7 +432,7 @@ class _Merge:
         known = self._types.setdefault(citing, link.case_report)
         if known != link.case_report and citing not in self._disputed:
             self._disputed.add(citing)
-            reason = f"conflict: {citing} is a case report in one row and none in another; counted as unknown"
+            reason = f"conflict: {citing} is a case report in one row but not in another; counted as unknown"
             self.problems.append(CitationProblem(source=source, row=row, reason=reason))
 
     def finish(self) -> Citations:

@@ -28,7 +28,7 @@ REJECTED = "rejected.jsonl"
 
 
 class ImportRejection(Struct, frozen=True, kw_only=True):
-    """A file, or a document of a file (`name: line 7`), that was not taken."""
+    """A file, or a document of a file (`name: line 7`), that was not imported."""
 
     source: str
     reason: str
@@ -58,7 +58,7 @@ class Corpus(ArtefactFolder):
         """The document with this id; an unknown one is an `InputError` that names the closest."""
         if id not in self._places:
             close = difflib.get_close_matches(id, self._places, n=3, cutoff=0.5)
-            look = "none of its ids is like it: is it the right corpus?" if self._places else "the corpus is empty"
+            look = "no id is similar: is this the right corpus?" if self._places else "the corpus is empty"
             raise InputError(
                 f"no document {id} in this corpus",
                 where=str(self.path),
@@ -71,7 +71,7 @@ class Corpus(ArtefactFolder):
         return tuple(self._places)
 
     def select(self, **facets: str | Sequence[str]) -> list[Document]:
-        """Documents whose facets have these values; a list means any of them, and a facet that is a list any of its."""
+        """Documents whose facets have these values; of a list of values, on either side, one must match."""
         wanted = {name: {value} if isinstance(value, str) else set(value) for name, value in facets.items()}
         return [document for document in self.documents() if has_facets(document.facets, wanted)]
 
@@ -99,7 +99,7 @@ class CorpusFormat:
     name: str
     summary: str
     takes_questions: bool = False
-    """Whether questions and their judgments have a place in it."""
+    """Whether it can hold questions and their judgments."""
 
     def write(self, folder: Path, documents: Iterator[Document], questions: Sequence[Question]) -> int:
         """Write the files and say how many documents they hold."""
@@ -120,7 +120,9 @@ def export_corpus(
     chosen = registry.get(CorpusFormat, form)
     if questions and not chosen.takes_questions:
         others = " or ".join(each.name for each in registry.all(CorpusFormat) if each.takes_questions)
-        raise UsageError(f"{form} has no place for questions", fix=f"export to {others}, or leave the questions out")
+        raise UsageError(
+            f"the format {form} can't hold questions", fix=f"export to {others}, or export without the questions"
+        )
     with create(target, replace_kind="export") as draft, progress.task("exporting", len(corpus)) as task:
 
         def documents() -> Iterator[Document]:

@@ -59,7 +59,7 @@ class ReadJob(Struct, frozen=True, array_like=True):
 
 
 class ImportedDocument(Struct, frozen=True, array_like=True, tag=True):
-    """A document as a line of the table, with what decides whether it is new: id and hash of its text."""
+    """A document as a line of the table, with the id and text hash that decide whether it is new."""
 
     id: str
     digest: bytes
@@ -111,7 +111,7 @@ def read_job(job: ReadJob) -> ReadResult:
     except RecursionError:
         reason = "file refused as hostile: nested too deep"
     except Exception as err:  # one file's trouble, even if it is ours, is never the import's
-        reason = f"the reader broke down on it: {type(err).__name__}: {err}"
+        reason = f"the reader crashed on it: {type(err).__name__}: {err}"
     if reason:
         spill.add(UnreadableDocument("", reason, reason.partition(":")[0]))
     if folder.exists():
@@ -216,16 +216,16 @@ def import_corpus(
 ) -> Artefact:
     """Read files and folders of documents into a corpus at `target`.
 
-    `facets` are given to every document and count more than what a document says itself. `mapping` says which field
+    `facets` are given to every document and replace what a document says itself. `mapping` says which field
     of JSONL, CSV and TSV rows is what (`readers.mapped`). Folders are searched for files with a known suffix; a file
-    named outright is tried whatever it is. `workers` processes read (as many as there are cores when None); a file
-    on which two of them die, or one gives no document for `patience` seconds, is left out. Raises `InputError`
-    when a path does not exist or nothing could be taken.
+    that you name is tried whatever its suffix. `workers` processes read (as many as there are cores when None); a file
+    on which two of them die, or one gives no document for `patience` seconds, is skipped. Raises `InputError`
+    when a path does not exist or nothing could be imported.
     """
     if mapping:
         parse_mapping(mapping)
     if workers is not None and workers < 1:
-        raise UsageError(f"{workers} workers can't read anything", fix="give 1 or more")
+        raise UsageError(f"the number of workers can't be {workers}", fix="give 1 or more")
     given_mapping = mapping or ""
     total = sum(1 for _ in _walk(paths, given_mapping))
     given = dict(facets or {})
@@ -384,7 +384,9 @@ def _walk(paths: Sequence[Path], mapping: str) -> Iterator[_Source]:
             raise InputError("there is no such file or folder", where=str(path), fix="check the path")
         if path.is_dir() and _is_artefact(path):
             kind = open_artefact(path).manifest.kind
-            raise InputError(f"this is already a {kind}", where=str(path), fix="use it as it is, or name documents")
+            raise InputError(
+                f"this is already a {kind}", where=str(path), fix="use it without importing, or name other documents"
+            )
         for source in _below(path, mapping) if path.is_dir() else [_Source(str(path), path.name)]:
             real = hashlib.blake2b(os.fsencode(os.path.realpath(source.path)), digest_size=16).digest()
             if real not in seen:
@@ -401,7 +403,7 @@ def _is_artefact(folder: Path) -> bool:
 
 
 def _below(folder: Path, mapping: str) -> Iterator[_Source]:
-    """Files with a known suffix below a folder; hidden ones and links that lead out of it are left alone."""
+    """Files with a known suffix below a folder; hidden files and links that lead out of it are skipped."""
     root = os.path.realpath(folder)
     for place, folders, files in os.walk(folder):
         left_out = companions({*files, *folders})
@@ -428,6 +430,4 @@ def _nothing(paths: Sequence[Path], first: Sequence[ImportRejection], count: int
         )
     listed = "; ".join(f"{each.source}: {each.reason}" for each in first)
     more = f" (and {count - len(first)} more)" if count > len(first) else ""
-    return InputError(
-        f"nothing could be imported: {listed}{more}", where=where, fix="see the reasons, correct the files"
-    )
+    return InputError(f"nothing could be imported: {listed}{more}", where=where, fix="correct the files")

@@ -91,7 +91,7 @@ class Shingler:
 
 
 class Banding(Struct, frozen=True):
-    """How a signature is cut: `bands` bands of `rows` values; a pair is looked at when one band agrees wholly."""
+    """How a signature is cut: `bands` bands of `rows` values; a pair is compared when one whole band agrees."""
 
     bands: int
     rows: int
@@ -397,7 +397,7 @@ def embedding_duplicates(
 
 
 def opening_windows(text: str, windows: int = WINDOWS, words: int = WINDOW_WORDS) -> list[str]:
-    """Up to so many stretches of a text, spread evenly from its beginning to its end."""
+    """Up to `windows` stretches of a text, spread evenly from its beginning to its end."""
     listed = text.split()
     if len(listed) <= words:
         return [" ".join(listed)]

@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 class Argument(Struct, frozen=True):
-    """A value with the column it stands at; in brackets it may have a name (with a column) and an operator."""
+    """A value with its column; in brackets it may have a name (with a column) and an operator."""
 
     text: str
     at: int
@@ -73,12 +73,12 @@ class Clause(Struct, frozen=True):
         """Refuse arguments and values."""
         self.no_arguments(example)
         if self.operator:
-            self.fail(self.operator_at, f"{self.name} is compared with nothing", f"write {example}")
+            self.fail(self.operator_at, f"{self.name} can't be compared with a value", f"write {example}")
 
     def no_arguments(self, example: str) -> None:
         """Refuse arguments."""
         if self.arguments:
-            self.fail(self.arguments[0].at, f"{self.name} takes nothing in brackets", f"write {example}")
+            self.fail(self.arguments[0].at, f"{self.name} takes no arguments", f"write {example}")
 
     def compared(self, operators: Iterable[str], example: str) -> tuple[Argument, ...]:
         """The values the step is compared with, by one of these operators; at least one."""
@@ -90,14 +90,14 @@ class Clause(Struct, frozen=True):
     def number(self, argument: Argument, *, low: float = 0, high: float = float("inf")) -> float:
         """The number an argument is, within bounds."""
         if not _NUMBER.fullmatch(argument.text) or not low <= float(argument.text) <= high:
-            limit = f"from {low:g} to {high:g}" if high != float("inf") else f"from {low:g} up"
-            self.fail(argument.at, f"{argument.text!r} is no number {limit}", f"give a number {limit}")
+            limit = f"from {low:g} to {high:g}" if high != float("inf") else f"of at least {low:g}"
+            self.fail(argument.at, f"{argument.text!r} is not a number {limit}", f"give a number {limit}")
         return float(argument.text)
 
     def whole(self, argument: Argument, *, low: int = 0) -> int:
         """The whole number an argument is."""
         if not self.number(argument, low=low).is_integer():
-            self.fail(argument.at, f"{argument.text} is no whole number", "give a whole number")
+            self.fail(argument.at, f"{argument.text} is not a whole number", "give a whole number")
         return int(float(argument.text))
 
 
@@ -349,7 +349,7 @@ def _built(clause: Clause) -> FilterStep:
     found = _filter_of(clause.name)
     assert found is not None  # the line was read with these names
     if clause.negated and not found.negatable:
-        clause.fail(clause.at, f"not can't stand before {clause.name}", "what it drops is listed in rejected.jsonl")
+        clause.fail(clause.at, f"{clause.name} can't be negated with not", "what it drops is listed in rejected.jsonl")
     built = found.build(clause)
     return _negated(built) if clause.negated else built
 
@@ -373,7 +373,7 @@ def _opposite(judge: Judge, line: str) -> Judge:
 
 
 def word_starts(words: Sequence[str]) -> re.Pattern[str]:
-    """Finds words that begin with one of these; a space in one stands for any white space."""
+    """Finds words that begin with one of these; a space in one matches any white space."""
     parts = (r"\s+".join(map(re.escape, word.split())) for word in words)
     return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})", re.IGNORECASE)
 

@@ -33,7 +33,7 @@ _HEADER = ("step", "in", "kept", "rejected", "reasons")
 
 
 class FunnelStep(Struct, kw_only=True):
-    """One step: its line, how many documents came in, stayed and went, and why those went."""
+    """One step: its line, how many documents it received, kept and rejected, and why it rejected them."""
 
     step: str
     came: int = field(default=0, name="in")
@@ -42,7 +42,7 @@ class FunnelStep(Struct, kw_only=True):
 
     @property
     def rejected(self) -> int:
-        """How many went."""
+        """How many were rejected."""
         return self.came - self.kept
 
 
@@ -124,9 +124,9 @@ def filter_corpus(
     command: Sequence[str] = (),
     progress: Progress = SILENT,
 ) -> Artefact:
-    """Write a new corpus with what the steps keep; raises `InputError` when that is nothing."""
+    """Write a new corpus of the documents that all steps keep; raises `InputError` when there are none."""
     if not steps:
-        raise UsageError("there is nothing to filter by", fix='give at least one step, for example "year>=2023"')
+        raise UsageError("no filter is given", fix='give at least one step, for example "year>=2023"')
     if target.resolve() == corpus.path.resolve():
         raise UsageError("a corpus can't be filtered into itself", where=str(target), fix="choose another folder")
     inputs = [corpus.artefact.reference(), *_files(steps)]
@@ -174,7 +174,11 @@ def read_funnel(artefact: Artefact) -> list[FunnelStep]:
     """The funnel of a corpus that was filtered."""
     listed = msgspec.convert(artefact.manifest.metrics.get("funnel"), list[FunnelStep] | None)
     if listed is None:
-        raise InputError("this corpus was not filtered: it has no funnel", where=str(artefact.path), fix="filter it")
+        raise InputError(
+            "this corpus has no funnel, because it was not filtered",
+            where=str(artefact.path),
+            fix="filter it with hoofbeat corpus filter",
+        )
     return listed
 
 
@@ -258,7 +262,7 @@ def _nothing(steps: Sequence[FunnelStep], corpus: Corpus) -> InputError:
     last = next((step for step in reversed(steps) if step.came), steps[0])
     reasons = "; ".join(f"{count} × {reason}" for reason, count in _sorted(last.reasons)[:3])
     return InputError(
-        f"no document passes: `{last.step}` rejects the last {last.came} ({reasons})",
+        f"no document was kept: `{last.step}` rejects the last {last.came} ({reasons})",
         where=str(corpus.path),
         fix="loosen that step or leave it out",
     )

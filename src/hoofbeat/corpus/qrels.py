@@ -91,13 +91,13 @@ def _rows(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, _Row]]:
         try:
             yield number, of_line(line)
         except (ValueError, RecursionError) as err:
-            raise InputError(f"line {number} is no judgment: {err}", fix=_FIX) from err
+            raise InputError(f"line {number} is not a judgment: {err}", fix=_FIX) from err
 
 
 def _trec_row(line: str) -> _Row:
     cells = line.split()
     if len(cells) != 4:
-        raise ValueError(f"{len(cells)} columns where there must be 4")
+        raise ValueError(f"{len(cells)} columns instead of 4")
     return _Row(cells[0], cells[2], cells[3])
 
 
@@ -107,7 +107,7 @@ def _beir_row(header: list[str]) -> Callable[[str], _Row]:
     def of_line(line: str) -> _Row:
         cells = [bare_cell(cell) for cell in line.rstrip("\r\n").split("\t")]
         if len(cells) != len(header):
-            raise ValueError(f"{len(cells)} cells where the header has {len(header)}")
+            raise ValueError(f"{len(cells)} cells, but the header has {len(header)}")
         return _Row(*(cells[place].strip() for place in places))
 
     return of_line
@@ -127,7 +127,7 @@ def _grade(text: str, number: int) -> int:
     except ValueError:
         grade = 0.5
     if not grade.is_integer() or abs(grade) > _MAX_GRADE:
-        raise InputError(f"line {number}: the grade {text[:40]!r} is no whole number of a usual size", fix=_FIX)
+        raise InputError(f"line {number}: the grade {text[:40]!r} is not a whole number in the usual range", fix=_FIX)
     return int(grade)
 
 

@@ -268,7 +268,7 @@ def _find_reader(path: Path, mapping: str = "") -> Reader:
     found = found or next((reader for reader in readers if reader.takes_any), None)
     if found is None:
         raise InputError(
-            f"no reader for this kind of file: {path.suffix or 'no suffix'}",
+            f"Hoofbeat can't read this kind of file: {path.suffix or 'no suffix'}",
             where=str(path),
             fix=f"name files that end in {', '.join(known_suffixes())}",
         )

@@ -29,7 +29,7 @@ from hoofbeat.records import Document, Section
 
 
 class Role(StrEnum):
-    """What a section is for. An empty role means that neither heading nor text tells."""
+    """What a section is for. An empty role means that neither heading nor text says."""
 
     ABSTRACT = "abstract"  # abstracts, highlights, key points before the text
     INTRODUCTION = "introduction"
@@ -197,7 +197,7 @@ def assign_roles(document: Document) -> Document:
 
 
 def case_spans(document: Document) -> tuple[tuple[int, int], ...]:
-    """Where the case presentation stands: runs of sections with a role of a case, in reading order."""
+    """Where the case presentation is: runs of sections with a role of a case, in reading order."""
     spans: list[tuple[int, int]] = []
     before = False
     for section in document.sections:
@@ -277,7 +277,7 @@ class _Reading:
         if section.heading and told is None and (parent or section.role) in CASE_ROLES:
             story = _told(self.document, section)
             if story < -_LITERATURE:
-                return RoleGuess(Role.DISCUSSION, 0.5, f"speaks of the literature (score {story:.1f})")
+                return RoleGuess(Role.DISCUSSION, 0.5, f"discusses the literature (score {story:.1f})")
         if parent and section.heading:
             return RoleGuess(parent, 0.8, "as its parent")
         if section.role:
@@ -293,7 +293,7 @@ class _Reading:
             misplaced = around in _APART and (told.role != Role.CASE or told.confidence < 0.95)
             unsure = told.confidence <= _UNSURE and parent not in CASE_ROLES and not self.case_seen
             if (misplaced or unsure) and _told(self.document, section) <= 0:
-                return RoleGuess(around, 0.6, f"{told.reason}, but no patient's story") if misplaced else None
+                return RoleGuess(around, 0.6, f"{told.reason}, but it tells no patient's story") if misplaced else None
             return told
         if parent in CASE_ROLES and told.role in {Role.RESULTS, Role.METHODS, Role.INTRODUCTION}:
             return RoleGuess(parent, 0.7, "as its parent")
@@ -307,9 +307,9 @@ class _Reading:
             return RoleGuess(Role.CASE, 0.7, f"tells a patient's story (score {run[2]:.1f})")
         if self.flat and section.heading and self.case_seen and before is not None and before.role:
             if before.role in CASE_ROLES and told < -_LITERATURE:
-                return RoleGuess(Role.DISCUSSION, 0.5, f"speaks of the literature (score {told:.1f})")
-            return RoleGuess(before.role, 0.5, "goes on from the section before")
-        return RoleGuess("", 0.0, "neither heading nor text tells")
+                return RoleGuess(Role.DISCUSSION, 0.5, f"discusses the literature (score {told:.1f})")
+            return RoleGuess(before.role, 0.5, "continues the section before")
+        return RoleGuess("", 0.0, "neither heading nor text says")
 
 
 def _depth(heading: str) -> int:

@@ -118,10 +118,12 @@ def load_scheme(name: str) -> Scheme:
     try:
         scheme = msgspec.convert(tomllib.loads(text), Scheme)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as err:
-        raise UsageError(f"the scheme {name} is wrong: {err}", fix="see the schemes that ship with Hoofbeat") from err
+        raise UsageError(
+            f"the scheme {name} is wrong: {err}", fix="compare it with the schemes that Hoofbeat includes"
+        ) from err
     unknown = {known for label in scheme.label for known in label.fields} - set(medical_fields())
     if unknown or len(set(scheme.names)) != len(scheme.names) or not scheme.label:
-        wrong = f"no such fields: {', '.join(sorted(unknown))}" if unknown else "it needs labels with different names"
+        wrong = f"no such fields: {', '.join(sorted(unknown))}" if unknown else "its labels need different names"
         raise UsageError(f"the scheme {name} is wrong: {wrong}", fix="see specialties.toml for the fields")
     return scheme
 
@@ -190,7 +192,7 @@ def places(document: Document) -> Iterator[TextZone]:
 
 
 def gather(document: Document, vocabulary: Vocabulary | None = None) -> list[FieldEvidence]:
-    """All evidence of a document. The words of a place share its weight, so that a long text shouts no louder."""
+    """All evidence of a document. The words of a place share its weight, so that a long text does not count more."""
     grouped: dict[str, list[FieldEvidence]] = {}
     room: Counter[str] = Counter()
     for place in places(document):
@@ -363,7 +365,7 @@ def label_specialty(
     threshold: float = THRESHOLD,
     vocabulary: Vocabulary | None = None,
 ) -> SpecialtyLabel:
-    """The document's label by rule. With the ICD-10-CM vocabulary given, the chapters of what it mentions count too."""
+    """The document's label by rule. With the ICD-10-CM vocabulary, the chapters of diseases it mentions also count."""
     return label_evidence(gather(document, vocabulary), load_scheme(scheme), threshold=threshold)
 
 

@@ -53,7 +53,7 @@ class WordLists(Struct, frozen=True, forbid_unknown_fields=True):
 class WordTokens(NamedTuple):
     """The words of a text: their forms and places, as three lists of one length.
 
-    A comma is a word of its own; an empty form marks what no phrase crosses.
+    A comma is a separate word; an empty form marks what no phrase crosses.
     """
 
     forms: list[str]
@@ -198,7 +198,7 @@ Via = Literal["name", "synonym", "family", "abbreviation", "code"]
 
 
 class Term(Struct, frozen=True, kw_only=True, array_like=True):
-    """One entry: its code, preferred name, other names, and the codes it stands under, nearest first.
+    """One entry: its code, preferred name, other names, and the codes above it, nearest first.
 
     `in_text` is false for entries that are looked up but not searched for in texts: chapters, and codes that only add
     an encounter to another.
@@ -422,7 +422,7 @@ def _beginnings(sentence: str, letters: list[str]) -> Iterator[int]:
 
 
 def short_form_places(text: str, short: str) -> Iterator[tuple[int, int]]:
-    """Where a short form stands as a word of its own, in its own letter case, alone or with a plural s."""
+    """Where a short form is a separate word, in its own letter case, alone or with a plural s."""
     pattern = re.compile(rf"(?<![\w-]){re.escape(short)}(?:s|'s|’s)?(?![\w-]*[A-Z0-9])(?![^\W_])")
     for match in pattern.finditer(text):
         yield match.start(), match.start() + len(short)

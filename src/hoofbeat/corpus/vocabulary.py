@@ -65,7 +65,7 @@ class CompiledVocabulary(Struct, frozen=True, kw_only=True):
     terms: tuple[Term, ...]
     table: dict[str, tuple[Wording, ...]]
     other_names: dict[str, int]
-    """Full names of terms that are not searched for in texts: to work them out takes longer than to read the rest."""
+    """Full names of terms that are not searched for in texts: computing them takes longer than reading the rest."""
 
 
 def compile_terms(name: str, terms: Sequence[Term], *, release: str = "", credit: str = "") -> CompiledVocabulary:
@@ -300,7 +300,7 @@ def _insert_free(taken: list[tuple[int, int]], start: int, end: int) -> bool:
 
 
 def find_words(text: str, words: str) -> list[tuple[int, int]]:
-    """Where these words stand in a text, in this order and in whatever case, inflection or spelling."""
+    """Where these words are in a text, in this order and in whatever case, inflection or spelling."""
     wanted = [form for form in tokens(words).forms if form]
     forms, starts, ends = tokens(text)
     size = len(wanted)
@@ -359,7 +359,7 @@ def find_source(name: str) -> Path:
             if path.is_file():
                 return path
     raise UsageError(
-        f"the installed {source.distribution} does not hold the file expected for {name}",
+        f"the installed {source.distribution} lacks the expected file of {name}",
         fix=f"install the version Hoofbeat was tested with: {_INSTALL}",
     )
 
@@ -454,14 +454,14 @@ def _disease(code: str, names: list[str]) -> Term:
 
 # Any other
 def read_table(path: Path) -> tuple[list[Term], str]:
-    """A tab-separated file with the columns code, name and, parted by `|`, synonyms."""
+    """A tab-separated file with the columns code, name and, separated by `|`, synonyms."""
     terms = []
     for row in read_tsv(path):
         if not row.get("code") or not row.get("name"):
             raise InputError(
                 "a vocabulary needs the columns code and name, filled in every line",
                 where=str(path),
-                fix="write a header line: code, name, synonyms (parted by |)",
+                fix="write a header line: code, name, synonyms (separated by |)",
             )
         synonyms = tuple(each.strip() for each in row.get("synonyms", "").split("|") if each.strip())
         terms.append(Term(code=row["code"], name=row["name"], synonyms=synonyms))

@@ -14,7 +14,7 @@ PATIENCE = 120.0
 
 
 class PartGuard(NamedTuple):
-    """For work on parts that nobody can vouch for, such as files to parse: a part that breaks a process costs itself.
+    """For work on untrusted parts, such as files to parse: a part that breaks a process costs only itself.
 
     `instead(part, reason)` is the result of a part whose process died twice, or gave no sign of life (`beat`) for
     `patience` seconds. Guarded work always runs in a separate process with a memory limit.
@@ -43,6 +43,7 @@ class Engine(Protocol):
         on_beat: Callable[[int], None] | None = None,
         sees: Sequence[Path] = (),
         home: Callable[[Part], int] | None = None,
+        gpu: bool = False,
     ) -> Iterator[Result]:
         """The result of `work` for each part, in the order of the parts; only a few wait at a time.
 
@@ -52,11 +53,16 @@ class Engine(Protocol):
         `on_beat` hears of a guarded part's signs of life. `sees` are the files and folders that a worker on another
         machine needs. `home` numbers what a part needs open: parts with the same number go to the same worker, which
         keeps its work, with what that has opened, until the engine is closed. Here that worker is this process.
+        `gpu` gives each worker on a cluster a GPU to itself; a cluster without any has no place for such work.
         """
         ...
 
+    def gpus(self) -> int:
+        """How many workers with `gpu` there can be; 0 on this machine, where GPUs are not handed out."""
+        ...
+
     def close(self) -> None:
-        """Let go of what the engine holds."""
+        """Release what the engine holds."""
         ...
 
 

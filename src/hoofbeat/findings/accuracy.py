@@ -177,7 +177,7 @@ def differences(
         pairs = [pair for pair in combinations(sorted(systems), 2) if pair[0][0] == pair[1][0]]
     for system in (system for pair in pairs for system in pair):
         if system not in systems:
-            raise UsageError(f"there are no answers of {system[0]} under {system[1]!r}", fix="check the names")
+            raise UsageError(f"there are no answers by {system[0]} under {system[1]!r}", fix="check the names")
     shares = {system: per_question(systems[system]) for pair in pairs for system in pair}
     resample = _Resampling(shares, clusters, samples, seed)
     table = [_difference(a, b, resample) for a, b in pairs]
@@ -233,7 +233,7 @@ def _difference(a: SystemKey, b: SystemKey, resample: _Resampling) -> SystemDiff
         unpaired = len(first.questions) + len(second.questions) - 2 * len(shared)
         if not len(shared):
             raise UsageError(
-                f"no question was put to both {a[0]} ({a[1]}) and {b[0]} ({b[1]})", fix="compare runs of one benchmark"
+                f"{a[0]} ({a[1]}) and {b[0]} ({b[1]}) share no question", fix="compare runs of the same benchmark"
             )
         first, second = first.take(mine), second.take(theirs)
     n = len(first.questions)

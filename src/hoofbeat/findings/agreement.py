@@ -70,7 +70,7 @@ def krippendorff_alpha(
     what each item is resampled with (its question).
     """
     if scale not in {"nominal", "ordinal", "interval"}:
-        raise UsageError(f"there is no scale {scale!r}", fix="nominal, ordinal or interval")
+        raise UsageError(f"there is no scale {scale!r}", fix="use nominal, ordinal or interval")
     given = [[value for value in item if value is not None] for item in items]
     kept = [item for item in given if len(item) > 1]
     shared = None if clusters is None else [name for name, item in zip(clusters, given, strict=True) if len(item) > 1]
@@ -148,10 +148,12 @@ def _values(
         found = np.array([seen.setdefault(value, len(seen)) for value in values], np.int64)
         return found, found.astype(np.float64)
     if any(isinstance(value, str) for value in values):
-        raise UsageError(f"words have no {scale} scale by themselves", fix="give the order of the labels")
+        raise UsageError(
+            f"labels that are words need an order for the {scale} scale", fix="give the order of the labels"
+        )
     numbers = np.array(values, np.float64)
     if not np.isfinite(numbers).all():
-        raise InputError("a label is not a number", fix="leave out what was not labelled")
+        raise InputError("a label is not a number", fix="leave out items without a label")
     return np.unique(numbers, return_inverse=True)[1].astype(np.int64), numbers
 
 
@@ -316,7 +318,7 @@ def weighted_kappa(
     `agreement`.
     """
     if weights not in {"none", "linear", "quadratic"}:
-        raise UsageError(f"there are no weights {weights!r}", fix="none, linear or quadratic")
+        raise UsageError(f"there are no weights {weights!r}", fix="use none, linear or quadratic")
     rows = list(pairs)
     confusion, missing = _confusion(rows, labels)
     value, interval = _kappa((rows, labels, clusters), confusion, weights, (samples, seed))
@@ -462,7 +464,7 @@ def people_majority(judgments: Iterable[Judgment], aspect: str = "equivalence") 
     for (question, model, condition, sample), labels in given.items():
         label, count = Counter(labels.values()).most_common(1)[0]
         contested = 2 * count <= len(labels)
-        failure = Failure(kind="no-majority", message="the people who labelled this do not agree", attempts=0)
+        failure = Failure(kind="no-majority", message="the annotators do not agree", attempts=0)
         found.append(
             Judgment(
                 question=question,

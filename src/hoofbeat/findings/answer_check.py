@@ -141,14 +141,14 @@ def check_answers(
 def _warnings(matrix: ScoreMatrix) -> list[str]:
     n, told = len(matrix.systems), []
     if n < CORRELATED:
-        told.append(f"{n} systems: no discrimination and no reliability is given with fewer than {CORRELATED}")
+        told.append(f"{n} systems: discrimination and reliability need at least {CORRELATED}")
     elif n < ENOUGH:
-        told.append(f"{n} systems: discrimination is rough, and no interval is given with fewer than {ENOUGH}")
+        told.append(f"{n} systems: discrimination is only rough; intervals need at least {ENOUGH}")
     if n < MIN_RANKED:
-        told.append(f"{n} systems: short forms can't be tested with fewer than {MIN_RANKED}")
+        told.append(f"{n} systems: testing short forms needs at least {MIN_RANKED}")
     if matrix.left_out:
         names = ", ".join(f"{model} ({condition})" for model, condition in matrix.left_out)
-        told.append(f"left out of the item analysis, with scores for fewer than half of the questions: {names}")
+        told.append(f"left out of the item analysis because fewer than half of the questions have scores: {names}")
     return told
 
 
@@ -245,7 +245,7 @@ def answer_lines(found: AnswerCheck) -> list[str]:
         lines[0] += f": reliability (Cronbach's alpha) {found.reliability:.2f}"
     if EVERYBODY in found.flags:
         easy = f"{found.flags[EVERYBODY]} of {found.questions} questions"
-        lines.append(f"{EVERYBODY} on {easy}: these tell no systems apart")
+        lines.append(f"{EVERYBODY} on {easy}: these do not help to rank systems")
     unused, wrong = found.unused_options
     if wrong:
         lines.append(f"wrong options that no system chose: {unused} of {wrong}")
@@ -254,5 +254,7 @@ def answer_lines(found: AnswerCheck) -> list[str]:
         lines.append(f"{each.model} under '{each.condition}': {each.right} of {each.n} right{chance}")
     short = enough_to_rank(found.short_forms)
     if short is not None:
-        lines.append(f"{short.questions} questions rank alike (τ {short.tau:.2f}, tested on held-out {short.held_out})")
+        lines.append(
+            f"{short.questions} questions give the same ranking (τ {short.tau:.2f} on held-out {short.held_out})"
+        )
     return [*lines, *(f"[!] {warning}" for warning in found.warnings)]

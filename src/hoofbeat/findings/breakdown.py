@@ -158,7 +158,7 @@ def _macro_interval(groups: Sequence[FacetGroup], replicates: NDArray[np.float64
 def _numbers(values: Mapping[str, float], questions: Sequence[str]) -> list[float]:
     for question in questions:
         if not math.isfinite(values[question]):
-            raise InputError(f"the value of question {question!r} is not a number", fix="leave unscored questions out")
+            raise InputError(f"the value of question {question!r} is not a number", fix="leave out unscored questions")
     return [float(values[question]) for question in questions]
 
 

@@ -102,13 +102,13 @@ def ppi_mean(
     several people who contradict each other.
     """
     if clusters and (len(clusters[0]), len(clusters[1])) != (len(judge_all), len(judge_labelled)):
-        raise UsageError("there must be a cluster for each item", fix="name one for all items and for the labelled")
+        raise UsageError("every item needs a cluster", fix="give clusters for all items and for the labelled ones")
     if len(judge_labelled) != len(human_labelled):
         raise UsageError(f"{len(judge_labelled)} judge labels and {len(human_labelled)} human labels can't be paired")
     if len(judge_all) < len(judge_labelled):
         raise UsageError(
-            f"{len(judge_labelled)} items are labelled, of {len(judge_all)} in all",
-            fix="give the judge's labels of every item, the labelled ones among them",
+            f"{len(judge_labelled)} items are labelled, but there are only {len(judge_all)} items",
+            fix="give the judge's labels of every item, including the labelled ones",
         )
     everything = _numbers(judge_all)
     places = [place for place, human in enumerate(human_labelled) if human is not None]
@@ -154,12 +154,15 @@ def labels_needed(score: PPI, half_width: float, level: float = 0.95) -> int | N
     adds (`fixed_variance`) no label takes away: where that alone is too wide, not even all do.
     """
     if not half_width > 0:
-        raise UsageError(f"{half_width} is no half-width", fix="give for example 0.03")
+        raise UsageError(f"{half_width} is not a half-width", fix="give for example 0.03")
     z = NormalDist().inv_cdf(0.5 + level / 2)
     variance, correlation = score.variance, max(0.0, score.correlation)
     if not variance:
         if not score.binary:
-            raise UsageError("the human labels show no spread to plan by", fix="label a few more items first")
+            raise UsageError(
+                "all human labels are the same, so no number of labels can be planned",
+                fix="label a few more items first",
+            )
         share = (score.n_labelled * (score.classical or 0.0) / score.answered + 2) / (score.n_labelled + 4)
         variance, correlation = score.answered**2 * share * (1 - share), 0.0
     variance *= score.design_effect
@@ -195,7 +198,7 @@ def corrected_accuracies(
         strange = next((key for key in labelled if key not in rows), None)
         if strange is not None:
             raise InputError(
-                f"people labelled an answer of {system[0]} ({system[1]}) to {strange[0]!r} that is not there",
+                f"people labelled an answer by {system[0]} ({system[1]}) to {strange[0]!r} that is missing here",
                 fix="give the answers that were labelled",
             )
         judged = {key: rows[key].correct for key in sorted(rows) if not rows[key].unscored.startswith(_UNANSWERED)}
@@ -368,17 +371,17 @@ def _warnings(
     """`without` counts items that got no label, and items that people contradict each other on."""
     found = []
     missing, contested = without
-    biased = "if those were the hard ones, this is biased"
+    biased = "if these are the hard items, the score is biased"
     if contested:
-        found.append(f"{contested} labelled items are contested (people contradict each other) and left out: {biased}")
+        found.append(f"{contested} labelled items are left out because annotators contradict each other: {biased}")
     if not len(human):
         return ("there are no human labels, so the judge's mean is not corrected", *found)
     if len(human) < _FEW:
-        found.append(f"only {len(human)} human labels: the interval is a rough one below {_FEW}")
+        found.append(f"only {len(human)} human labels: with fewer than {_FEW} the interval is rough")
     if np.ptp(human) == 0:
         found.append("all human labels are the same")
     elif np.ptp(human - weight * judge) == 0 or np.array_equal(human, judge):
-        found.append("judge and people never differ on the labelled items")
+        found.append("judge and annotators agree on all labelled items")
     if missing:
-        found.append(f"{missing} items meant to be labelled got no label: {biased}")
+        found.append(f"{missing} items selected for labelling have no label: {biased}")
     return tuple(found)

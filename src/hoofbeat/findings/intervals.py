@@ -97,7 +97,7 @@ def wilson(successes: float, n: float, level: float = LEVEL) -> Interval:
     The counts need not be whole: fewer observations than were seen can be given where some of them go together.
     """
     if not 0 <= successes <= n * (1 + 1e-12):
-        raise UsageError(f"{successes} of {n} is no share")
+        raise UsageError(f"{successes} of {n} is not a share")
     _check_level(level)
     if n == 0:
         return Interval(low=0.0, high=1.0, level=level, method="wilson")
@@ -117,7 +117,7 @@ def exact_upper_bound(successes: int, n: int, level: float = LEVEL) -> float:
     It is the share at which as few successes as these, or fewer, have a probability of 1 - `level`.
     """
     if not 0 <= successes <= n:
-        raise UsageError(f"{successes} of {n} is no share")
+        raise UsageError(f"{successes} of {n} is not a share")
     _check_level(level)
     if successes == n:
         return 1.0
@@ -211,7 +211,7 @@ def tango(only_a: float, only_b: float, n: float, level: float = LEVEL) -> Inter
     whole: shares of several samples, or fewer pairs than were seen, can be given.
     """
     if min(only_a, only_b) < 0 or only_a + only_b > n * (1 + 1e-12):
-        raise UsageError(f"{only_a} and {only_b} of {n} pairs are no counts of pairs")
+        raise UsageError(f"{only_a} and {only_b} can't be counts out of {n} pairs")
     _check_level(level)
     if n == 0:
         return Interval(low=-1.0, high=1.0, level=level, method=TANGO)
@@ -398,7 +398,7 @@ def sums_and_sizes(
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise UsageError(f"{level} is no confidence level", fix="give a number between 0 and 1, for example 0.95")
+        raise UsageError(f"{level} is not a confidence level", fix="give a number between 0 and 1, for example 0.95")
 
 
 def clusters_of(questions: Iterable[Question]) -> dict[str, str]:

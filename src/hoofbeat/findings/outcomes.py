@@ -113,7 +113,7 @@ def _scored(
     if judged:
         question, model, condition, _ = next(iter(judged))
         raise InputError(
-            f"{len(judged)} judgments belong to no answer, the first to {model} on {question!r} ({condition})",
+            f"{len(judged)} judgments have no answer, the first one for {model} on {question!r} ({condition})",
             fix="give the answers that were judged",
         )
     return list(found.values())
@@ -141,7 +141,7 @@ def _each(
         key = (judgment.question, judgment.model, judgment.condition, judgment.sample)
         if key in seen:
             raise InputError(
-                f"two judgments of {aspect} for the answer of {key[1]} to {key[0]!r} ({key[2]})",
+                f"two judgments of {aspect} for the answer by {key[1]} to {key[0]!r} ({key[2]})",
                 fix="name one judge, or remove the repeated judgment",
             )
         yield key, judgment
@@ -151,8 +151,8 @@ def _once(answer: Answer, found: Collection[AnswerKey]) -> AnswerKey:
     key = (answer.question, answer.model, answer.condition, answer.sample)
     if key in found:
         raise InputError(
-            f"the answer of {key[1]} to {key[0]!r} ({key[2]}, sample {key[3]}) stands twice",
-            fix="check that two runs were not joined",
+            f"the answer by {key[1]} to {key[0]!r} ({key[2]}, sample {key[3]}) appears twice",
+            fix="check whether two runs were joined",
         )
     return key
 
@@ -202,7 +202,7 @@ def asked_question(answer: Answer, questions: Mapping[str, Question]) -> Questio
         raise InputError(
             f"the answer of question {question.id!r} is not one of its {len(question.options)} options, "
             "so no choice can be scored",
-            fix="write the answer as the option itself reads, word for word",
+            fix="write the answer exactly as the option, word for word",
         )
     if answer.choice is not None and answer.choice not in question.options:
         raise InputError(

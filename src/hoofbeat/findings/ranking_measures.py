@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike
 
 from hoofbeat.corpus.qrels import trec_name
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import InputError, UsageError, did_you_mean
 from hoofbeat.records import Hit
 from hoofbeat.store.files import lines, open_stream, text_of
 
@@ -124,7 +124,8 @@ class Measure(Struct, frozen=True):
         match = _MEASURE.fullmatch(text.strip())
         name = _NAMES.get(match[1].lower()) if match else None
         if match is None or name is None:
-            raise UsageError(f"unknown measure {text!r}", fix=_USE)
+            guess = did_you_mean(match[1], dict.fromkeys(_NAMES.values())) if match else ""
+            raise UsageError(f"unknown measure {text!r}", fix=f"{guess}{_USE}")
         if match[3] is None and name in _NEEDS_CUTOFF:
             raise UsageError(f"the measure {text} needs a cutoff", fix=f"write for example {name}@10")
         rel, dcg = _settings(name, match[2] or "", text)
@@ -176,7 +177,7 @@ def _settings(name: MeasureName, text: str, whole: str) -> tuple[int, Gains]:
         elif allowed == "dcg" and words in _GAINS:
             dcg = _GAINS[words]
         else:
-            fix = "rel is a grade from 1 up" if allowed == "rel" else f"dcg is one of {', '.join(map(repr, _GAINS))}"
+            fix = "rel is a grade of 1 or more" if allowed == "rel" else f"dcg is one of {', '.join(map(repr, _GAINS))}"
             raise UsageError(f"the measure {whole!r} can't have {part.strip()}", fix=fix)
     return rel, dcg
 

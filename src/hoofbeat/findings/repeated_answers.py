@@ -100,7 +100,7 @@ def chance_all_right(right: int, n: int, k: int) -> float:
     Whole numbers are divided, so that nothing overflows or is rounded before the end.
     """
     if not 0 <= right <= n or not 1 <= k <= n:
-        raise UsageError(f"{k} of {n} samples, {right} of them right, can't be drawn")
+        raise UsageError(f"can't draw {k} of {n} samples with {right} right ones")
     return math.comb(right, k) / math.comb(n, k)
 
 
@@ -223,7 +223,7 @@ def bootstrap_sd(values: ArrayLike, *, draws: int = 8, size: int = 500, seed: in
     if draws < 1 or size < 1:
         raise UsageError(f"{draws} samples of {size} can't be drawn", fix="give for example 8 of 500")
     if not np.isfinite(array).all():
-        raise InputError("a value to resample is not a number", fix="leave out what has no score")
+        raise InputError("a value to resample is not a number", fix="leave out answers without a score")
     rng = np.random.default_rng(seed)
     means = []
     for _ in range(draws):
@@ -331,14 +331,14 @@ def scores_by_system(
         key = (judgment.question, *system, judgment.sample)
         if key in (mine := found.setdefault(system, {})):
             raise InputError(
-                f"two scores of {aspect} for the answer of {key[1]} to {key[0]!r} ({key[2]})",
+                f"two scores of {aspect} for the answer by {key[1]} to {key[0]!r} ({key[2]})",
                 fix="name one scorer, or remove the repeated score",
             )
         mine[key] = _score(judgment)
         if (first := judges.setdefault(system, judgment.judge)) != judgment.judge:
             raise InputError(
-                f"the {aspect} of {system[0]} ({system[1]}) was measured by two scorers, and their values can't be "
-                f"averaged: {first}, and {judgment.judge}",
+                f"the {aspect} of {system[0]} ({system[1]}) was measured by two scorers, whose values can't be "
+                f"averaged: {first} and {judgment.judge}",
                 fix="name one of them as the judge",
             )
     for answer in answers:
@@ -353,7 +353,7 @@ def _score(judgment: Judgment) -> float | str:
         return f"judgment:{judgment.failure.kind}"
     if judgment.score is None or not math.isfinite(judgment.score):
         raise InputError(
-            f"the {judgment.aspect} of the answer of {judgment.model} to {judgment.question!r} is not a number",
+            f"the {judgment.aspect} of the answer by {judgment.model} to {judgment.question!r} is not a number",
             fix="score it again, or record a failure",
         )
     return float(judgment.score)

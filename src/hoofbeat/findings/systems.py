@@ -399,7 +399,7 @@ def _baseline(
     if not fitting or (baseline is not None and len(fitting) > 1):
         told = ", ".join(f"{name} {value}" for name, value in (baseline or {}).items()) or "no settings"
         raise UsageError(
-            f"{len(fitting)} runs have the baseline's settings ({told})", fix="name settings that one run has alone"
+            f"{len(fitting)} runs have the baseline's settings ({told})", fix="name settings that only one run has"
         )
     return fitting[0]
 
@@ -452,7 +452,7 @@ def correlation(xs: Sequence[float], ys: Sequence[float], *, samples: int = SAMP
         raise UsageError(f"{len(xs)} and {len(ys)} values can't be paired")
     points = np.array([xs, ys], np.float64)
     if not np.isfinite(points).all():
-        raise InputError("a value to correlate is not a number", fix="leave out what has no score")
+        raise InputError("a value to correlate is not a number", fix="leave out questions without a score")
     n = points.shape[1]
     if n < _MIN_COUNT:
         return Correlation(n=n)

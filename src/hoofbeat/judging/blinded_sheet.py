@@ -105,7 +105,7 @@ def read_rows(path: Path, missing: InputError, needed: Sequence[str] = ("item", 
     found = _json_rows(path, text) if is_json else _csv_rows(path, text, needed, missing)
     rows = tuple((line, cells) for line, cells in found if any(cells.values()))
     if not rows:
-        raise InputError("there is no row in this file", where=str(path), fix="give the file that was filled in")
+        raise InputError("this file has no rows", where=str(path), fix="give the completed file")
     return AnnotatorFile(path=path, rows=rows, note=note)
 
 
@@ -119,12 +119,12 @@ def _decoded(path: Path) -> tuple[str, str]:
     except UnicodeDecodeError as err:
         if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise _no_text(path, str(err)) from err
-        return data.decode(_OLD_WINDOWS, errors="replace"), "not UTF-8: read in the code page Windows-1252"
-    raise _no_text(path, "it holds zero bytes")
+        return data.decode(_OLD_WINDOWS, errors="replace"), "not UTF-8: read as Windows-1252"
+    raise _no_text(path, "it contains NUL bytes")
 
 
 def _no_text(path: Path, why: str) -> InputError:
-    return InputError(f"this is no text file: {why}", where=str(path), fix="save it as CSV in UTF-8")
+    return InputError(f"this is not a text file: {why}", where=str(path), fix="save it as CSV in UTF-8")
 
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -158,7 +158,9 @@ def _csv_rows(
             line = reader.line_num + 1
     except csv.Error as err:
         raise InputError(
-            f"the file is no CSV (line {reader.line_num + before}): {err}", where=str(path), fix="save it as CSV again"
+            f"the file is not valid CSV (line {reader.line_num + before}): {err}",
+            where=str(path),
+            fix="save it as CSV again",
         ) from err
 
 
@@ -173,6 +175,6 @@ def _header(path: Path, text: str, needed: Sequence[str], missing: InputError) -
         if all(name in header for name in needed):
             twice = next((name for name in header if name and header.count(name) > 1), "")
             if twice:
-                raise InputError(f"the file has two columns {twice!r}", where=str(path), fix="leave one of them")
+                raise InputError(f"the file has two columns named {twice!r}", where=str(path), fix="remove one of them")
             return delimiter, header
     raise missing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import UsageError, did_you_mean
 from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.criteria import Criterion
 from hoofbeat.judging.scorers import Scorer
@@ -17,7 +17,7 @@ def all_criteria() -> tuple[Criterion, ...]:
     found: list[Scorer | Aspect] = [*registry.all(Scorer), *registry.all(Aspect)]
     names = [each.name for each in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"{twice[0]} is both an aspect and a scorer", fix="give the one of the plugin another name")
+        raise UsageError(f"{twice[0]} is both an aspect and a scorer", fix="rename the one in your plugin")
     return tuple(sorted(found, key=lambda each: (explains(each), each.order, each.name)))
 
 
@@ -29,7 +29,8 @@ def criteria_named(names: Iterable[str]) -> tuple[Criterion, ...]:
         if name not in known:
             raise UsageError(
                 f"there is no aspect {name!r}",
-                fix=f"use one of: {', '.join(known)}; or load a file that defines it with --plugin",
+                fix=f"{did_you_mean(name, known)}use one of: {', '.join(known)}; or load a file that defines it with "
+                "--plugin",
             )
     return tuple(each for each in known.values() if each.name in wanted)
 

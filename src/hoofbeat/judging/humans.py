@@ -92,8 +92,8 @@ class SheetDesign(Struct, frozen=True, kw_only=True):
         smallest = min(answers for answers, _ in self.systems.values())
         enough = min(self.answers, math.ceil(ENOUGH * self.answers / smallest))
         return [
-            f"{len(self.thin)} of {len(self.systems)} systems get fewer than {ENOUGH} answers, which says little of "
-            f"their corrected scores; a sheet of {enough} has {ENOUGH} of each"
+            f"{len(self.thin)} of {len(self.systems)} systems get fewer than {ENOUGH} answers, too few to "
+            f"correct their scores reliably; a sheet of {enough} has {ENOUGH} of each"
         ]
 
 
@@ -182,7 +182,7 @@ def design_of(labels: Path, codes: Iterable[str]) -> tuple[Path, SheetDesign] | 
             raise InputError(
                 f"the design of the sheet can't be read: {err}",
                 where=str(path),
-                fix="put back the file that was written with the sheet, or take it away",
+                fix="restore the file that was written with the sheet, or delete it",
             ) from err
         if wanted <= set(design.items):
             return path, design
@@ -228,7 +228,7 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
     said = judge_labels(folder, aspect)
     if not everything and not said:
         raise UsageError(
-            f"nobody has judged {aspect} here yet, so there is nothing to check by hand",
+            f"no answer here has a judgment of {aspect} yet, so there is nothing to check by hand",
             where=str(folder.artefact.path),
             fix=f"judge it first: hoofbeat judge FOLDER --by {aspect}",
         )
@@ -259,7 +259,7 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
 def _asked_of_people(aspect: str) -> Aspect:
     known = human_aspects()
     if aspect not in known:
-        raise UsageError(f"people can't be asked for {aspect!r} here", fix=f"use one of: {', '.join(known)}")
+        raise UsageError(f"{aspect!r} can't be labelled by people", fix=f"use one of: {', '.join(known)}")
     return known[aspect]
 
 
@@ -278,7 +278,7 @@ def read_labels(path: Path, *, annotator: str = "") -> tuple[list[HumanLabel], i
             problems.append(f"line {line}: {err}")
     refuse_lines(problems, path)
     if not found:
-        raise InputError("there is no label in this file", where=str(path), fix="fill in the column `label`")
+        raise InputError("this file has no labels", where=str(path), fix="fill in the column `label`")
     return found, empty
 
 
@@ -298,13 +298,13 @@ def _label(line: int, cells: Mapping[str, str], annotator: str) -> HumanLabel:
     named = {_NAMES.get(name, name): value.strip() for name, value in cells.items()}
     who = named.get("annotator", "") or annotator
     if not who:
-        raise ValueError("nobody is named in the column `annotator`")
+        raise ValueError("the column `annotator` is empty")
     sheet = bool(named.get("item"))
     if not sheet and not all(named.get(name) for name in ("question", "model", "condition")):
-        raise ValueError("the answer is not named: give item, or question, model and condition")
+        raise ValueError("it is not clear which answer this is: give item, or question, model and condition")
     sample = named.get("sample", "") or "0"
     if not sample.isdecimal():
-        raise ValueError(f"the sample {sample!r} is no number")
+        raise ValueError(f"the sample {sample!r} is not a number")
     return HumanLabel(
         line=line,
         label=named["label"].lower(),
@@ -343,14 +343,14 @@ def human_judgments(folder: AnswerFolder, files: Mapping[Path, Sequence[HumanLab
                 problems.append(f"line {label.line}: {_unknown(label)}")
             elif label.label not in allowed or label.secondary not in {"", *allowed}:
                 wrong = label.secondary if label.label in allowed else label.label
-                problems.append(f"line {label.line}: {wrong!r} is no label of {aspect} ({', '.join(allowed)})")
+                problems.append(f"line {label.line}: {wrong!r} is not a label of {aspect} ({', '.join(allowed)})")
             elif label.secondary and not asked.second_label:
                 problems.append(f"line {label.line}: {aspect} takes one label, not two")
             elif (at[1], who) in earlier:
-                problems.append(f"line {label.line}: {label.annotator} has labelled this answer in the folder already")
+                problems.append(f"line {label.line}: {label.annotator} has already labelled this answer in the folder")
             elif (at[1], who) in seen:
                 first = seen[at[1], who]
-                problems.append(f"line {label.line}: {label.annotator} has labelled this answer already ({first})")
+                problems.append(f"line {label.line}: {label.annotator} has already labelled this answer ({first})")
             else:
                 seen[at[1], who] = f"line {label.line} of {path.name}"
                 made.append((at[0], _judgment(at[1], label, aspect)))
@@ -367,7 +367,7 @@ def _unknown(label: HumanLabel) -> str:
     if label.item:
         return f"there is no answer with the code {label.item} here"
     return (
-        f"there is no answer of {label.model} to {label.question!r} under {label.condition!r} (sample {label.sample})"
+        f"there is no answer by {label.model} to {label.question!r} under {label.condition!r} (sample {label.sample})"
     )
 
 

@@ -293,6 +293,8 @@ def plan_judging(
     aspects = _aspects(folder, by, probes, labelled=bool(humans))
     people = _people(folder, humans, aspect, annotator)
     asking = bool(probes) or any(isinstance(each, Aspect) for each in criteria_named(aspects))
+    if any(isinstance(each, Scorer) and each.uses_encoder for each in criteria_named(aspects)):
+        load_encoder(encoder, model=session.model)  # a missing encoder is found before a judge is paid
     job = JudgingJob(
         aspects=aspects,
         judges=_judges(session, models) if asking else (),
@@ -312,7 +314,7 @@ def plan_judging(
         *((file_reference(baseline, "baseline"),) if baseline else ()),
         *((later.reference(),) if later else ()),
     )
-    told = (f"{folder.renewed} questions have other right answers in {later.path.name}: it decides",) if later else ()
+    told = (f"{folder.renewed} questions have a new right answer in {later.path.name}, which is used",) if later else ()
     return JudgePlan(folder=folder, job=job, inputs=inputs, notes=(*told, *people.notes, *_notes(folder, job)))
 
 
@@ -328,7 +330,7 @@ def _take_answers(folder: AnswerFolder, path: Path) -> Artefact:
 def _aspects(folder: AnswerFolder, by: Sequence[str], probes: Sequence[str], *, labelled: bool) -> tuple[str, ...]:
     """What is judged now: nothing where only people's labels are read, or a judge is only probed."""
     if probes and not folder.survey.texts:
-        raise UsageError("judges are probed on free-text answers, and there are none", fix="leave --probe out")
+        raise UsageError("judges are probed on free-text answers, but there are none", fix="leave out --probe")
     probing = bool(probes) and EQUIVALENCE.name in folder.aspects
     return () if not by and (labelled or probing) else choose_aspects(folder, tuple(by))
 
@@ -336,7 +338,7 @@ def _aspects(folder: AnswerFolder, by: Sequence[str], probes: Sequence[str], *, 
 def _judges(session: Session, specs: Sequence[str]) -> tuple[Model, ...]:
     for spec in specs:
         if spec.endswith("]"):
-            raise UsageError(f"a judge takes no options, and {spec!r} has some", fix="name the model alone")
+            raise UsageError(f"a judge takes no options, but {spec!r} has some", fix="name only the model")
     judges = [session.model(spec) for spec in specs]
     for place, judge in enumerate(judges):
         same = next((other for other in judges[:place] if other.identity == judge.identity), None)
@@ -359,12 +361,12 @@ def _people(folder: AnswerFolder, humans: Sequence[Path], aspect: str, annotator
         found[path] = labels
         read[path] = "labels"
         if empty:
-            notes.append(f"note: {empty} lines of {path.name} have no label yet and are left out")
+            notes.append(f"note: {empty} lines of {path.name} have no label yet and are skipped")
         drawn = design_of(path, (label.item for label in labels))
         if drawn is None:
             notes.append(
-                f"note: how the answers of {path.name} were chosen is not known (no design lies beside it); scores "
-                "corrected by them are right only if they were drawn at random"
+                f"note: {path.name} has no design file beside it, so it is not known how its answers were chosen; "
+                "scores corrected with these labels are right only if the answers were drawn at random"
             )
         else:
             read.setdefault(drawn[0].resolve(), "design")
@@ -380,13 +382,13 @@ def _people(folder: AnswerFolder, humans: Sequence[Path], aspect: str, annotator
 def _notes(folder: AnswerFolder, job: JudgingJob) -> list[str]:
     """What a reader should know before the figures: who judges, and which answers are left out."""
     notes = [
-        f"note: the judge {spec} is a model that answered; a model tends to agree with itself"
+        f"note: the judge {spec} also wrote answers here; models tend to agree with themselves"
         for spec in own_judges(folder, job.judges)
     ]
     if job.judges and len(job.judges) % 2 == 0:
-        notes.append(f"note: {len(job.judges)} judges can tie; answers on which they do are unscored")
+        notes.append(f"note: {len(job.judges)} judges can tie; answers with a tie stay unscored")
     for each in criteria_named(job.aspects):
         if isinstance(each, Aspect) and each.conditions and not job.conditions:
             which = f"{'wrong ' if each.explains else ''}answers under {', '.join(each.conditions)}"
-            notes.append(f"note: {each.name} is asked of {which} only; --condition names others")
+            notes.append(f"note: {each.name} is judged only for {which}; choose others with --condition")
     return notes

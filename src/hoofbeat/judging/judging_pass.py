@@ -47,8 +47,8 @@ def _count(survey: Survey, kind: Takes) -> int:
 
 _MISSING = {
     "any": ("there are no answers here", "name another folder"),
-    "choice": ("no answer here was a choice between options", "use --by equivalence"),
-    "text": ("all answers here are choices between options", "use --by choice"),
+    "choice": ("these answers are free text, not choices", "use --by equivalence"),
+    "text": ("these answers are choices, not free text", "use --by choice"),
     "passages": ("no passages were shown to the model", "judge a run with retrieval or oracle"),
 }
 
@@ -64,15 +64,15 @@ def choose_aspects(folder: AnswerFolder, asked: Sequence[str]) -> tuple[str, ...
     where = str(folder.artefact.path)
     if not chosen:
         raise UsageError(
-            "there is nothing left to judge: the answers have their verdicts, or there are none",
+            "there is nothing left to judge: all answers are judged, or there are none",
             where=where,
             fix="name another aspect with --by",
         )
     if again := sorted({each.name for each in chosen} & folder.aspects):
         raise UsageError(
-            f"these answers have judgments of {', '.join(again)} already",
+            f"these answers already have judgments of {', '.join(again)}",
             where=where,
-            fix="leave that --by out, or judge the run itself into another folder",
+            fix="leave out that --by, or judge the run again into another folder",
         )
     for each in chosen:
         if each.takes != "any" and not _count(survey, each.takes):
@@ -89,7 +89,7 @@ def _check_verdicts(folder: AnswerFolder, chosen: Sequence[Criterion]) -> None:
     verdicts = {each.name for each in all_criteria() if each.positive and each.takes != "choice"}
     if explaining and folder.survey.texts and not verdicts & judged:
         raise UsageError(
-            f"{explaining[0]} is asked of wrong answers, and which are wrong is not known",
+            f"{explaining[0]} is judged for wrong answers only, and it is not known yet which are wrong",
             where=str(folder.artefact.path),
             fix="add --by equivalence, or name a folder of judgments",
         )
@@ -111,11 +111,11 @@ def chosen_conditions(folder: AnswerFolder, each: Criterion, asked: Sequence[str
         return set(conditions)
     found = {condition for condition in conditions if any(matches(condition, name) for name in wanted)}
     if not found:
-        why = (isinstance(each, Aspect) and each.conditions_note) or f"{each.name} is asked of {', '.join(own)}"
+        why = (isinstance(each, Aspect) and each.conditions_note) or f"{each.name} is judged only for {', '.join(own)}"
         raise UsageError(
-            f"{why}, and there are none",
+            f"{why}, but there are none",
             where=str(folder.artefact.path),
-            fix=f"name other conditions with --condition: {', '.join(conditions)}",
+            fix=f"choose other conditions with --condition: {', '.join(conditions)}",
         )
     return found
 

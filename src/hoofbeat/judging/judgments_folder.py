@@ -108,7 +108,7 @@ class AnswerFolder:
         """Judge by the right answers of these questions, a later version; `renewed` counts those that differ."""
         if self.judged:
             raise UsageError(
-                "these answers were judged by the right answers of before",
+                "this folder was judged with the earlier right answers",
                 where=str(self.artefact.path),
                 fix="name the run, not its judgments",
             )

@@ -40,7 +40,7 @@ class QueryAnswers(AnswerFolder):
         }
         if not self._models or not artefact.has("traces.jsonl"):
             raise InputError(
-                "no model wrote the queries of this ranking, so it holds no answers to judge",
+                "no model wrote the queries of this ranking, so there are no answers to judge",
                 where=str(artefact.path),
                 fix="rank with a query writer: hyde, query2doc, lamer, reason, search-o1 or search-r1",
             )

@@ -227,8 +227,8 @@ def _check_cutoffs(given: Mapping[str, Cutoff], known: Sequence[str]) -> None:
     bare = {name.partition("[")[0] for name in known}
     if unknown := sorted(given.keys() - set(known) - bare):
         raise UsageError(
-            f"--cutoff names {', '.join(unknown)}, which is neither probed nor in a run",
-            fix=f"write the model as it is given: {', '.join(dict.fromkeys(known))}",
+            f"--cutoff names {', '.join(unknown)}, but this model is neither probed nor in a run",
+            fix=f"write the model's name as in the command: {', '.join(dict.fromkeys(known))}",
         )
 
 
@@ -239,7 +239,7 @@ def _control_edition(bench: Benchmark, named: str) -> str:
         raise UsageError(
             f"this benchmark has no edition {named!r}",
             where=str(bench.artefact.path),
-            fix=f"it has {', '.join(editions)}",
+            fix=f"its editions are {', '.join(editions)}",
         )
     asked = bench.edition or MAIN
     if named:
@@ -362,17 +362,17 @@ def _take(
     mine = [row for row in more if row.question in asked and row.unscored != "unjudged"]
     if not mine:
         raise UsageError(
-            "nothing in this folder scores a question of the benchmark",
+            "this folder has no scored answer to a question of the benchmark",
             where=str(path),
-            fix="give judgments of runs on this benchmark; runs by themselves only where options were chosen",
+            fix="give judged runs on this benchmark; an unjudged run works only for multiple choice",
         )
     for row in mine:
         key = (row.question, row.model, row.condition, row.sample)
         if key in found:
             raise InputError(
-                f"the answer of {row.model} to {row.question!r} ({row.condition}) is scored twice",
+                f"the answer by {row.model} to {row.question!r} ({row.condition}) is scored twice",
                 where=str(path),
-                fix="give each run or its judgments once",
+                fix="give each run once: either the run or its judgments",
             )
         found[key] = row
 

@@ -109,35 +109,35 @@ _MAX_LOSS = 700.0  # beyond it a perplexity is no number any more
 R = TypeVar("R", LikelihoodRow, OverlapRow)
 CAVEATS = {
     "likelihood": (
-        "Perplexity is read against its control, not by itself: fluent, common wording is likely to any model, seen or "
-        "not, and models with other tokenizers can't be compared. Texts are scored as plain text, without the chat "
-        "format. A text that is likelier than its control is consistent with exposure, and with plain fluency."
+        "Compare perplexity with its control. Alone it shows little: common wording is likely to any model, seen or "
+        "not. Do not compare models with different tokenizers. Texts are scored as plain text, without the chat "
+        "format. A text more likely than its control is consistent with exposure, but also with fluent wording."
     ),
     "no likelihood": (
-        "The provider gives no log-probabilities of a given text, so there is no perplexity for this model: that is "
-        "missing evidence, not evidence that nothing leaked."
+        "The provider returns no log-probabilities for a text, so this model has no perplexity. This is missing "
+        "evidence, not evidence that nothing leaked."
     ),
     "overlap": (
-        "A continuation shares words with the true text because both tell of the same case; another question's text "
-        "shows how much any text of the field shares. Only long runs word for word are hard to explain otherwise. "
-        "A model that was told not to recite, or refuses, can have seen the text all the same."
+        "A continuation shares words with the true text because both describe the same case. The control, another "
+        "question's text, shows how many words any text of the field shares. Only long word-for-word matches are hard "
+        "to explain otherwise. A model that refuses, or was told not to recite, may still have seen the text."
     ),
     "dates": (
         "Questions from before and after a cutoff are different questions: a drop is consistent with leakage and with "
-        "other differences between them. A cutoff marked as released is only the latest it can be; a source can have "
-        "been public earlier in another form."
+        "other differences between them. A cutoff marked as released is only the latest possible date. A source "
+        "may have been public earlier in another form."
     ),
     "gap": (
-        "A high accuracy without the source, or a small gap to the accuracy with it, is consistent with leakage and "
-        "with knowledge that the model rightly has."
+        "High accuracy without the source, or a small gap to the accuracy with it, is consistent with leakage, but "
+        "also with general knowledge of the field."
     ),
     "near": (
-        "A near-duplicate says that the same words are public elsewhere. It does not say that any model has seen them."
+        "A near-duplicate shows that the same words are public elsewhere. It does not show that a model has seen them."
     ),
     "canary": (
-        "A canary completed is strong evidence that files with it were in the training data. One not completed shows "
-        "nothing: it may have been filtered out, or not be remembered. This benchmark's own canary stands in no file "
-        "until someone writes it there, so it doubles as a check that the probe can't be passed by chance."
+        "A completed canary is strong evidence that files with it were in the training data. A canary that is not "
+        "completed shows nothing: it may have been filtered out or forgotten. This benchmark's own canary is in no "
+        "file until someone writes it there, so it also checks that a model can't pass the probe by chance."
     ),
 }
 Groups = Mapping[str, Mapping[str, str]]

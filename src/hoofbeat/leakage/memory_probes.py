@@ -43,7 +43,7 @@ ORIGINAL = "original"
 LOWEST_SHARE = 0.2
 """Min-K%: the share of tokens, the least likely ones, whose mean log-probability is taken."""
 
-_NO_TEXT = "the question is too short to be cut in two"
+_NO_TEXT = "the question is too short to split"
 _NO_REFERENCE = "the question has neither an explanation nor an answer to compare with"
 
 

@@ -105,7 +105,9 @@ def parse_cutoff(text: str) -> tuple[str, Cutoff]:
     """`MODEL=2024-06` (or a year alone, taken to its end) as the model's name and its cutoff."""
     name, equals, date = text.rpartition("=")
     if not equals or not name.strip() or not _CUTOFF.fullmatch(date.strip()):
-        raise UsageError(f"{text!r} is no cutoff", fix="write it as MODEL=2024-06, with the model's name as in --model")
+        raise UsageError(
+            f"{text!r} is not a cutoff", fix="write it as MODEL=2024-06, with the model's name as in --model"
+        )
     return name.strip(), Cutoff(match=name.strip(), until=date.strip(), kind="given", source="--cutoff")
 
 
@@ -240,5 +242,5 @@ def _unpaired(
 def _read_cutoff(text: str) -> PublicationDate:
     match = _CUTOFF.fullmatch(text)
     if not match:
-        raise UsageError(f"{text!r} is no cutoff", fix="write a month like 2024-06, or a year")
+        raise UsageError(f"{text!r} is not a cutoff", fix="write a month like 2024-06, or a year")
     return PublicationDate(int(match[1]), int(match[2] or 0))

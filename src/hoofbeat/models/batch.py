@@ -73,7 +73,7 @@ class BatchBackend:
         self._first = 0
 
     async def open(self) -> None:
-        """Read the folder: which requests were written, which answers have come."""
+        """Read the folder: which requests were written, and which answers are there."""
         self._answers, self._waiting, self._outbox, self._waited_for, self._notes = {}, {}, {}, set(), []
         with output_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class BatchBackend:
                 id, outcome = read_answer(line)
                 key, number = _split(id)
                 if number in asked and key not in asked[number]:
-                    raise ValueError(f"{id[:60]!r} is the id of no request in requests-{number:03d}.jsonl")
+                    raise ValueError(f"{id[:60]!r} is not the id of a request in requests-{number:03d}.jsonl")
             except ValueError as err:
                 broken.append(f"line {place} ({_short(err)})")
                 continue
@@ -209,7 +209,7 @@ def _asked(path: Path) -> Iterator[str]:
             raise InputError(
                 f"line {number} of this requests file can't be read: {_short(err)}",
                 where=str(path),
-                fix="put the file back as it was written, or remove it: its requests are then written again",
+                fix="restore the file, or remove it: Hoofbeat then writes its requests again",
             ) from err
 
 
@@ -217,7 +217,7 @@ def _split(id: str) -> tuple[str, int]:
     """Key and file number of a request's id."""
     match = _ID.fullmatch(id)
     if not match:
-        raise ValueError(f"{id[:60]!r} is the id of no request of this folder")
+        raise ValueError(f"{id[:60]!r} is not the id of a request in this folder")
     return match.group(1), int(match.group(2))
 
 

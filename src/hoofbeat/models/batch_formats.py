@@ -243,7 +243,7 @@ _decode_line = msgspec.json.Decoder(_Line).decode
 
 
 def request_id(line: bytes) -> str:
-    """The id of a line of a requests file. Raises `ValueError` for what is no such line."""
+    """The id of a line of a requests file. Raises `ValueError` for any other line."""
     try:
         return _decode_line(line).id
     except (msgspec.DecodeError, RecursionError) as err:
@@ -251,11 +251,11 @@ def request_id(line: bytes) -> str:
 
 
 def read_answer(line: bytes) -> tuple[str, Reply | Trouble]:
-    """A line of an answers file: whose answer it is, and what it is. Raises `ValueError` for what is no such line."""
+    """A line of an answers file: whose answer it is, and what it is. Raises `ValueError` for any other line."""
     try:
         answer = _decode(line)
         if not answer.id:
-            raise ValueError("no custom_id, key or label says whose answer it is")
+            raise ValueError("no custom_id, key or label says which request it answers")
         if answer.result is not None:
             return answer.id, _anthropic_answer(answer.result)
         if answer.custom_id:

@@ -84,7 +84,9 @@ def _reply(reply: Reply) -> Reply | Trouble:
             return _no_number()
         held += _size(token)
     if held > _MAX_REPLY:
-        return Trouble(kind="garbled", message=f"the reply has {held:,} characters, more than is kept", sent=True)
+        return Trouble(
+            kind="garbled", message=f"the reply has {held:,} characters, more than Hoofbeat keeps", sent=True
+        )
     usage = reply.usage
     if not (0 <= usage.tokens_in <= MAX_COUNT and 0 <= usage.tokens_out <= MAX_COUNT):
         usage = Usage()  # not given: the budget then counts the most that the call could cost

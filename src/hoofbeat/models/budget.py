@@ -26,7 +26,7 @@ class Price(Struct, frozen=True, kw_only=True):
     source: str = ""
 
     def of(self, tokens_in: int, tokens_out: int) -> float:
-        """What so many tokens cost."""
+        """The cost of these tokens."""
         return (tokens_in * self.tokens_in + tokens_out * self.tokens_out) / 1e6
 
 
@@ -61,7 +61,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def about_tokens(request: ChatRequest) -> int:
-    """How many tokens a request's messages are, rather more than less, for estimates, the budget and pacing."""
+    """An upper estimate of the tokens in a request's messages, for estimates, the budget and pacing."""
     tokens = 0.0
     for message in request.messages:
         tokens += 8 + tokens_at_most(message.content) + _TOKENS_AN_IMAGE * len(message.images)
@@ -69,7 +69,7 @@ def about_tokens(request: ChatRequest) -> int:
 
 
 class Budget:
-    """A hard limit in money or calls, shared by all models of a command."""
+    """A hard limit on cost or calls, shared by all models of a command."""
 
     def __init__(self, *, money: float | None = None, calls: int | None = None) -> None:
         self.money = money
@@ -85,28 +85,28 @@ class Budget:
             return Budget()
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(calls?)?\s*", text)
         if not match or (match.group(2) and "." in match.group(1)):
-            raise UsageError(f"a budget is money like 2.50 or a number of calls like 200calls, not {text!r}")
+            raise UsageError(f"a budget is an amount such as 2.50 or a number of calls such as 200calls, not {text!r}")
         if match.group(2):
             return Budget(calls=int(match.group(1)))
         return Budget(money=float(match.group(1)))
 
     def reserve(self, model: str, price: Price | None, tokens_in: int, max_tokens_out: int) -> float:
-        """Set aside what the next call may cost at worst; raises `BudgetSpent` where the budget would not cover it."""
+        """Reserve the maximum cost of the next call; raises `BudgetSpent` where the budget would not cover it."""
         if self.calls is not None and self.spent_calls >= self.calls:
             raise BudgetSpent(
                 f"the budget of {self.calls} calls is spent",
-                fix="run the same command with a larger --budget: the calls made so far are kept and not made again",
+                fix="run the same command with a larger --budget: the calls made so far are kept and not repeated",
             )
         worst = price.of(tokens_in, max_tokens_out) if price else 0.0
         if self.money is not None:
             if price is None:
                 raise UsageError(
-                    f"a budget in money needs a price for {model}",
+                    f"a budget such as 2.50 needs a price for {model}",
                     fix="give price_in and price_out for it in hoofbeat.toml, or a budget in calls (--budget 200calls)",
                 )
             if self.spent_money + self._reserved + worst > self.money + _ROUNDING:
                 raise BudgetSpent(
-                    f"the budget of {self.money:.2f} would be exceeded: {self.spent_money:.4f} is spent and the next "
+                    f"the budget of {self.money:.2f} would be exceeded: {self.spent_money:.4f} is spent, and the next "
                     f"call may cost {worst:.4f}",
                     fix="run the same command with a larger --budget: the calls made so far are kept",
                 )
@@ -115,11 +115,11 @@ class Budget:
         return worst
 
     def settle(self, reserved: float, cost: float) -> None:
-        """A call is done: what it really cost replaces what was set aside."""
+        """A call is done: its real cost replaces the reserved one."""
         self._reserved -= reserved
         self.spent_money += cost
 
     def release(self, reserved: float) -> None:
-        """A call brought no reply: give back what was set aside."""
+        """A call brought no reply: release the reserved cost."""
         self._reserved -= reserved
         self.spent_calls -= 1

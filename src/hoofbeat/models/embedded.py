@@ -192,7 +192,7 @@ def _physical_cores() -> int:
 
 def _positive(value: int | None, what: str) -> int | None:
     if value is not None and value < 1:
-        raise UsageError(f"{what} must be 1 or more, not {value}", fix=f"leave {what} out for the default")
+        raise UsageError(f"{what} must be 1 or more, not {value}", fix=f"leave out {what} for the default")
     return value
 
 
@@ -250,10 +250,10 @@ def _greet(process: subprocess.Popen[str], settings: _Settings, key: str) -> dic
     if "missing" in answer:
         raise ModelError(
             f"the embedded model's runtime can't be loaded: {answer['missing']}",
-            fix="pip install --force-reinstall xllamacpp",
+            fix="pip install --force-reinstall xllamacpp; it also needs libgomp (Debian: apt install libgomp1)",
         )
     if "url" not in answer:
-        silence = f"its process ended without an answer (it has {_START_TIMEOUT:.0f} s to load)"
+        silence = f"its process ended or did not answer within {_START_TIMEOUT:.0f} s"
         raise ModelError(
             f"the model '{settings.name}' could not be started: {answer.get('error', silence)}",
             where=str(settings.path),

@@ -73,14 +73,14 @@ class EndpointEncoder(EncoderBase):
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order; a text that could not be embedded is a `ModelError`, never a wrong row."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        with progress.task("encoding", len(texts)) as task:
+        with progress.task("encoding texts", len(texts)) as task:
             for start in range(0, len(texts), _BLOCK):
                 block = texts[start : start + _BLOCK]
                 found = self._embed(block, SILENT)
                 if found.shape[1] != self.dimension:
                     raise ModelError(
-                        f"{self.name} gave vectors of {found.shape[1]} numbers and, before, of {self.dimension}",
-                        fix="an endpoint's model may not change under way; start again with another ledger",
+                        f"{self.name} gave vectors of {found.shape[1]} numbers after vectors of {self.dimension}",
+                        fix="the endpoint's model changed; start again with another ledger",
                     )
                 vectors[start : start + len(block)] = found
                 task.advance(len(block))
@@ -96,8 +96,8 @@ class EndpointEncoder(EncoderBase):
             if isinstance(result, Failure):
                 raise ModelError(
                     f"{self.name} could not embed {len(batch)} texts ({result.kind}: {result.message})",
-                    fix="check that it is an embeddings model and that texts fit its window: choose smaller chunks; "
-                    "what was embedded is kept",
+                    fix="check that it is an embeddings model and that texts fit its window (use smaller chunks); "
+                    "finished vectors are kept",
                 )
             if result.ndim != 2 or not result.shape[1]:
                 raise ModelError(f"{self.name} gave empty vectors", fix="check that it is an embeddings model")
@@ -118,13 +118,13 @@ def load_encoder(spec: str = DEFAULT_ENCODER, *, model: Callable[[str], Model] |
     name = said.name
     endpoint = name.startswith((*_ENDPOINTS, _ALIAS))
     if (name in _EMBEDDED and name != spec) or (endpoint and said.pooling):
-        raise UsageError(f"the encoder {name} pools by itself", fix="leave its pooling and similarity out")
+        raise UsageError(f"the encoder {name} pools by itself", fix="leave out its pooling and similarity")
     if name in _EMBEDDED:
         return _EMBEDDED[name]()
     if endpoint:
         if model is None:
             raise UsageError(
-                f"the encoder {name} is an endpoint, and endpoints can't be used here",
+                f"the encoder {name} is an endpoint, which can't be used here",
                 fix=f"choose one of: {', '.join(_EMBEDDED)}, or a folder",
             )
         return EndpointEncoder(model(name.removeprefix(_ALIAS)), said.similarity)

@@ -119,7 +119,7 @@ class FleetBackend:
         self._known: dict[str, _Endpoint] = {}
         addresses = _addresses(self._text) if file is not None else [each.rstrip("/") for each in endpoints]
         if not addresses:
-            raise InputError("there is no endpoint in the file", where=str(file), fix="write one address per line")
+            raise InputError("the file names no endpoint", where=str(file), fix="write one address per line")
         self._current = [self._endpoint(address) for address in dict.fromkeys(addresses)]
         self.lacks = frozenset[str]().union(*(each.backend.lacks for each in self._current))
         self._watcher: asyncio.Task[None] | None = None
@@ -327,7 +327,7 @@ class FleetBackend:
                 endpoint = self._endpoint(address)
             except UsageError as err:
                 if self._tell is not None:
-                    self._tell(f"{self._file}: {err.what}; Hoofbeat leaves this line out")
+                    self._tell(f"{self._file}: {err.what}; Hoofbeat ignores this line")
                 continue
             if is_new:
                 await endpoint.backend.open()

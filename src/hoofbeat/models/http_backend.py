@@ -263,7 +263,7 @@ class HttpBackend:
         except (KeyError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
             return _garbled(f"the answer of /{path} can't be read: {err}")
         if sorted(row.index for row in found) != list(range(count)):
-            return _garbled(f"/{path} answered for another number of texts")
+            return _garbled(f"/{path} answered for a different number of texts")
         return sorted(found, key=lambda row: row.index)
 
 
@@ -382,9 +382,9 @@ async def score_by_forcing(
             return data
         tokens_of_text = _tokens(data)
         if not tokens_of_text:
-            return _garbled("no tokens came back")
+            return _garbled("the answer has no tokens")
         if len(tokens_of_text) > size(text) + _SPECIAL:  # each one is a call
-            return _garbled("more tokens came back than the text has bytes")
+            return _garbled("the answer has more tokens than the text has bytes")
         encoded.append(tokens_of_text)
     before, whole, letter = encoded
     begin = min(len(before), len(whole) - 1)
@@ -413,18 +413,18 @@ async def _force(
         try:
             steps = msgspec.json.decode(data, type=_Completion).completion_probabilities
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-            return _garbled(f"no log-probability came back: {err}")
+            return _garbled(f"the answer has no log-probability: {err}")
         if not steps:
             continue
         found = next((each for each in (steps[0], *steps[0].top_logprobs) if each.id == token), None)
         if found is None:
-            return Trouble(kind="unsupported", message="the endpoint did not take the forced token")
+            return Trouble(kind="unsupported", message="the endpoint did not use the forced token")
         if not exact:
             return _Forced(id=token, token=found.token, logprob=found.logprob)
         try:
             total = math.log(math.fsum(math.exp(each.logprob) for each in steps[0].top_logprobs))
         except (ValueError, OverflowError):
-            return _garbled("the log-probabilities that came back are none")
+            return _garbled("the log-probabilities in the answer are not valid")
         return _Forced(id=token, token=found.token, logprob=found.logprob - total)
     return Trouble(kind="unsupported", message="the endpoint gives no log-probability of this token")
 

@@ -109,7 +109,7 @@ def load_known_models(path: Path | None = None) -> KnownModels:
         ) from err
     if unknown := [each.provider for each in facts.models if each.provider not in facts.providers]:
         raise UsageError(
-            f"the file of known models names a provider without a table: {unknown[0]}",
+            f"the file of known models names a provider that it does not define: {unknown[0]}",
             where=str(file),
             fix=f"add [providers.{unknown[0]}] to the file",
         )

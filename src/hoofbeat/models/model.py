@@ -90,6 +90,7 @@ def reduce_collection() -> Iterator[None]:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _encode = msgspec.json.Encoder().encode
+_FLAGS_RECORDED = 50
 _REPLIES: dict[str, Any] = {"chat": Reply, "loglikelihood": Likelihood, "embed": list[float], "rerank": float}
 _DECODE: dict[Any, Callable[[bytes], Any]] = {
     kind: msgspec.json.Decoder(kind).decode for kind in (*_REPLIES.values(), int)
@@ -128,10 +129,12 @@ class Model:
         max_window: ContextWindow | None = None,
         max_output: int | None = None,
         reasoning: int = 0,
+        quarantine: bool = False,
         tell: Callable[[str], None] | None = None,
     ) -> None:
         """`window` is None where the endpoint is to be asked for it; `max_window` is the most that it can be.
 
+        With `quarantine`, requests whose material tells a model what to do are not sent: each is a failure.
         `tell` gets what a user should know.
         """
         self.spec = spec
@@ -142,6 +145,7 @@ class Model:
         self.pacer = pacer or Pacer(max_in_flight=backend.max_in_flight)
         self.attempts = attempts
         self.reasoning = reasoning
+        self.quarantine = quarantine
         self.max_window = max_window
         self.max_output = max_output
         self.fitted = False
@@ -149,6 +153,9 @@ class Model:
         self._tell = tell
         self.starved = 0
         self.troubles: Counter[str] = Counter()
+        self.flagged: Counter[str] = Counter()
+        """Instructions aimed at a model in what it was shown, and how many requests had each."""
+        self.retries = 0
         self.made = 0
         self.cached = 0
         self._used: set[bytes] = set()
@@ -198,8 +205,8 @@ class Model:
                 able = f" (its weights can read {self.max_window.tokens:,})" if self.max_window else ""
                 self._tell(
                     f"{self.spec}: how many tokens its server reads is not known{able}; Hoofbeat assumes "
-                    f"{self._window.tokens:,}. If it reads more, set context in hoofbeat.toml: then less is cut or "
-                    "searched"
+                    f"{self._window.tokens:,}. If it reads more, set context in hoofbeat.toml, so that less text "
+                    "is cut"
                 )
         return self._window
 
@@ -251,7 +258,10 @@ class Model:
 
     @property
     def cost(self) -> Cost:
-        """What the calls used so far cost, made now or taken from the ledger; the same in whatever order they came."""
+        """What the calls used so far cost, made now or taken from the ledger; the same in whatever order they came.
+
+        Embeddings are not counted: see `Cost`.
+        """
         usage = Usage(tokens_in=self._tokens_in, tokens_out=self._tokens_out)
         return Cost(
             calls=len(self._used), tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, money=self._money(usage)
@@ -261,6 +271,10 @@ class Model:
 
     async def chat(self, request: ChatRequest) -> CallResult | Failure:
         """Continue a conversation: from the ledger, or by a call that is kept there."""
+        if request.flags:
+            self.flagged.update(request.flags)
+            if self.quarantine:
+                return Failure(kind="quarantined", message=request.flags[0], attempts=0)
         key, body = request_key(self.identity, "chat", request.content())
         result: Reply | Trouble
         kept = await self._kept(key)
@@ -278,7 +292,7 @@ class Model:
         if isinstance(result, Trouble):
             return _failure(result)
         if result.finish == "refusal" or is_refusal(result.text):
-            return Failure(kind="refusal", message=result.text[:300] or "declined by the endpoint's filter")
+            return Failure(kind="refusal", message=result.text[:300] or "refused by the endpoint's content filter")
         if result.finish == "length" and not result.text:
             return self._nothing_visible(result, request)
         return CallResult(reply=result, calls=(key,))
@@ -313,8 +327,8 @@ class Model:
         self.starved += 1
         return Failure(
             kind="truncated",
-            message=f"the model used all {used} tokens for reasoning and wrote no answer; raise its allowance for "
-            f"reasoning, which is {self.reasoning} (--reasoning, or reasoning in hoofbeat.toml)",
+            message=f"the model used all {used} tokens for reasoning and wrote no answer; allow more "
+            f"than {self.reasoning} tokens of reasoning (--reasoning, or reasoning in hoofbeat.toml)",
         )
 
     async def chat_json(self, request: ChatRequest) -> StructuredReply | Failure:
@@ -441,8 +455,9 @@ class Model:
             elif not claims.replies:  # others are at it
                 await asyncio.sleep(_OTHERS_PAUSE)
         self.cached += len(kept) - made
-        for text, (key, _) in keyed.items():
-            self._account(key, _unreported(text))
+        if kind != "embed":  # vectors are kept elsewhere too: which are asked for depends on earlier commands
+            for text, (key, _) in keyed.items():
+                self._account(key, _unreported(text))
         return kept
 
     async def _measure_claimed(
@@ -545,6 +560,7 @@ class Model:
                         fix="check the address and that the server runs, then run the same command again",
                     )
                 return msgspec.structs.replace(result, attempts=attempt)
+            self.retries += 1
             await asyncio.sleep(backoff_seconds(attempt, result.retry_after, self._jitter))
         raise AssertionError("attempts must be at least 1")
 
@@ -560,11 +576,11 @@ class Model:
         if trouble.fatal == "quota":
             raise ModelError(
                 f"{self.spec} says that your quota there is used up ({trouble.message})",
-                fix="raise it with the provider, then run the same command again: calls already answered are kept",
+                fix="raise it with the provider, then run the same command again: finished calls are kept",
             )
         if trouble.fatal == "model":
             raise ModelMissing(
-                f"{self.spec} is not to be had there ({trouble.message})", fix="check the model's name and the address"
+                f"{self.spec} is not available there ({trouble.message})", fix="check the model's name and the address"
             )
 
     async def _keep(
@@ -708,7 +724,7 @@ class _NoBackend:
         """Nothing to close."""
 
     async def abandon(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to release."""
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
         """Never a reply."""
@@ -732,13 +748,20 @@ def model_facts(models: Mapping[str, Model]) -> dict[str, object]:
 
     `windows`: how large the windows are that texts were fitted into, and how that is known. `prices`: where the price
     of a model is from that nobody configured. `addresses`: where calls go, if the identity does not say it. Models for
-    which none of it matters are left out.
+    which none of it matters are left out. `instructions`: what texts that a model was shown tell it to do, and in how
+    many requests (`prompts.instructions`).
     """
     windows = {role: msgspec.to_builtins(model.window) for role, model in models.items() if model.fitted}
     prices = {role: model.price.source for role, model in models.items() if model.price and model.price.source}
     addresses = {role: model.address for role, model in models.items() if model.address}
-    found = {"windows": windows, "prices": prices, "addresses": addresses}
+    instructions = {role: _most_flagged(model) for role, model in models.items() if model.flagged}
+    found = {"windows": windows, "prices": prices, "addresses": addresses, "instructions": instructions}
     return {name: each for name, each in found.items() if each}
+
+
+def _most_flagged(model: Model) -> dict[str, int]:
+    """The most frequent instructions in what a model was shown, with how many requests had each."""
+    return dict(sorted(model.flagged.items(), key=lambda item: (-item[1], item[0]))[:_FLAGS_RECORDED])
 
 
 def _failure(trouble: Trouble) -> Failure:

@@ -157,13 +157,13 @@ def _refuse_other_names(models: Mapping[str, ModelSettings], file: Path) -> None
     for name, settings in models.items():
         if name.partition(":")[0] in _KINDS and (settings.spec or settings.is_fleet):
             raise UsageError(
-                f"models.{name} gives a built-in name another meaning",
+                f"models.{name} redefines a built-in name",
                 where=str(file),
-                fix="choose another name for the table, and give that as the model",
+                fix="choose another name for the table, and use it as the model's name",
             )
         if settings.identity.partition(":")[0] in _LOCAL_KINDS:
             raise UsageError(
-                f"models.{name} calls itself {settings.identity}, as only a model on this machine does",
+                f"models.{name} uses the identity {settings.identity}, which is reserved for models on this machine",
                 where=str(file),
                 fix="choose another identity",
             )
@@ -177,7 +177,7 @@ def _refuse_secrets(raw: dict[str, object], file: Path) -> None:
             continue
         found = _secret_field({field_name: value for field_name, value in table.items() if field_name != "key"})
         if not found and "key" in table and not _VARIABLE.fullmatch(str(table["key"])):
-            found = "key that is no variable's name"
+            found = "key that is not a variable's name"
         if found:
             raise UsageError(
                 f"models.{name} has a field {found}: keys come from the environment only",
@@ -214,6 +214,7 @@ def load_model(
     config: Config | None = None,
     budget: Budget | None = None,
     reasoning: int | None = None,
+    quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
     batches: dict[str, BatchBackend] | None = None,
 ) -> Model:
@@ -226,7 +227,7 @@ def load_model(
     settings = config.models.get(spec, ModelSettings())
     target = f"fleet#{settings.name}" if settings.is_fleet else settings.spec or spec
     if settings.spec and target in config.models and config.models[target].spec:
-        raise UsageError(f"the alias {spec} names another alias, {target}", fix="give the model's spec there")
+        raise UsageError(f"the alias {spec} refers to another alias, {target}", fix="give the model's spec there")
     found = config.found if spec in config.models else None
     backend = (batches or {}).get(spec) or _backend(target, settings, found, known=list(config.models), tell=tell)
     if found is not None and tell is not None and isinstance(backend, HttpBackend) and settings.spec:
@@ -253,6 +254,7 @@ def load_model(
         max_window=largest,
         max_output=known.output if known is not None else None,
         reasoning=_allowance(target, settings, reasoning),
+        quarantine=quarantine,
         tell=tell,
     )
 
@@ -335,8 +337,8 @@ def _allowance(target: str, settings: ModelSettings, asked: int | None) -> int:
     if chosen is not None:
         if configured is not None and chosen < configured:
             raise UsageError(
-                f"the fields for {target} let it reason with {configured} tokens, and its allowance is {chosen}",
-                fix="give reasoning at least that number: providers refuse a limit below it",
+                f"the settings for {target} allow {configured} tokens of reasoning, but reasoning is set to {chosen}",
+                fix="set reasoning to at least that number: providers refuse a lower limit",
             )
         return chosen
     if configured is not None:
@@ -436,7 +438,7 @@ def _replay_file(name: str) -> Path:
 def _fleet(settings: ModelSettings, found: FolderConfig | None, tell: Callable[[str], None] | None) -> Backend:
     if not settings.name or settings.spec or bool(settings.endpoints) == bool(settings.endpoints_file):
         raise UsageError(
-            "a model with several endpoints has a name and either endpoints or endpoints_file, and no spec",
+            "a model with several endpoints needs a name and either endpoints or endpoints_file, but no spec",
             fix='write name = "NAME" and endpoints = ["http://host:port/v1", ...] in its table of hoofbeat.toml',
         )
 
@@ -503,9 +505,9 @@ def _http(
         )
     if not host or not name:
         raise UsageError(
-            f"an endpoint is written http://host:port/v1#NAME, and {address!r} "
-            + ("lacks its model name" if host else "has no right host and port"),
-            fix="put the model's name behind a #" if host else "correct the address",
+            f"an endpoint is written http://host:port/v1#NAME, but {address!r} "
+            + ("lacks its model name" if host else "has no valid host and port"),
+            fix="put the model's name after a #" if host else "correct the address",
         )
     variable = settings.key or key_variable
     led_there = (settings.spec or settings.is_fleet) and os.environ.get(variable) and not is_loopback(address)
@@ -543,6 +545,7 @@ class Session(Struct, frozen=True, kw_only=True):
     config: Config
     budget: Budget
     reasoning: int | None = None
+    quarantine: bool = False
     tell: Callable[[str], None] | None = None
     batches: dict[str, BatchBackend] = field(default_factory=dict)
 
@@ -554,6 +557,7 @@ class Session(Struct, frozen=True, kw_only=True):
             config=self.config,
             budget=self.budget,
             reasoning=self.reasoning,
+            quarantine=self.quarantine,
             tell=self.tell,
             batches=self.batches,
         )
@@ -597,17 +601,21 @@ def open_session(
     config_path: Path | None = None,
     budget: str | None = None,
     reasoning: int | None = None,
+    quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[Session]:
     """Open the ledger and the configuration; `reasoning` is the allowance of every model, whatever is configured.
 
-    `tell` gets what a user should know of the models, each sentence once.
+    `quarantine` makes no call whose texts tell a model what to do. `tell` gets what a user should know of the models,
+    each sentence once.
     """
     config = load_config(config_path)
     limits = Budget.parse(budget)
     with open_ledger(ledger_place(ledger_path, config.ledger)) as ledger:
         telling = _telling_once(tell) if tell is not None else None
-        yield Session(ledger=ledger, config=config, budget=limits, reasoning=reasoning, tell=telling)
+        yield Session(
+            ledger=ledger, config=config, budget=limits, reasoning=reasoning, quarantine=quarantine, tell=telling
+        )
 
 
 @contextmanager
@@ -618,6 +626,7 @@ def late_models(
     config_path: Path | None = None,
     budget: str | None = None,
     reasoning: int | None = None,
+    quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[Callable[[str], Model]]:
     """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
@@ -627,7 +636,12 @@ def late_models(
         def load(spec: str) -> Model:
             if not sessions:
                 opened = open_session(
-                    ledger_path=ledger_path, config_path=config_path, budget=budget, reasoning=reasoning, tell=tell
+                    ledger_path=ledger_path,
+                    config_path=config_path,
+                    budget=budget,
+                    reasoning=reasoning,
+                    quarantine=quarantine,
+                    tell=tell,
                 )
                 sessions.append(stack.enter_context(opened))
             return sessions[0].model(spec or default)

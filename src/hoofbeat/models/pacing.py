@@ -47,7 +47,7 @@ class Pacer:
         self._new_window(settled=self._settled)
 
     async def admit(self, tokens: int) -> float:
-        """Wait until a call of about so many tokens may start; returns the moment it starts."""
+        """Wait until a call of about this many tokens may start; returns the moment it starts."""
         now = time.monotonic()
         if self._request_gap or self._token_gap:
             begin = max(now, self._paused_until, self._next_start)

@@ -104,7 +104,7 @@ class ReplayBackend:
         """Nothing to close."""
 
     async def abandon(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to release."""
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
         """The recorded reply."""
@@ -154,7 +154,7 @@ def _reply(line: _Line, operation: str, number: int, path: Path) -> Any:
         return msgspec.json.decode(line.reply, type=_REPLIES[operation])
     except msgspec.DecodeError as err:
         raise InputError(
-            f"record {number} holds no {operation} reply: {err}", where=str(path), fix="export it again"
+            f"record {number} has no {operation} reply: {err}", where=str(path), fix="export it again"
         ) from err
 
 

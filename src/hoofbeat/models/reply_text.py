@@ -160,7 +160,7 @@ class UnreadableOutput(msgspec.Struct, frozen=True):
 
 
 def without_limits(schema: Any) -> Any:
-    """The schema without string lengths: they guide small models, but a long answer is no broken one."""
+    """The schema without string lengths: they guide small models, but a long answer is not a broken one."""
     if isinstance(schema, dict):
         return {key: without_limits(value) for key, value in schema.items() if key not in ("minLength", "maxLength")}
     if isinstance(schema, list):

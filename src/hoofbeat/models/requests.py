@@ -52,7 +52,11 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class ChatRequest(Struct, frozen=True, kw_only=True):
-    """A conversation to be continued. `prompt` names the prompt file's fingerprint and is no part of the key."""
+    """A conversation to be continued.
+
+    Two fields are not part of the key: `prompt` names the prompt file's fingerprint, `flags` are instructions aimed at
+    a model that were found in the request's material (`prompts.instructions`).
+    """
 
     messages: tuple[Message, ...]
     max_tokens: int = 512
@@ -64,6 +68,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     top_logprobs: int = 0
     sample: int = 0
     prompt: str = ""
+    flags: tuple[str, ...] = ()
 
     def content(self) -> dict[str, object]:
         """The request as plain data without image bytes: what is hashed, kept in the ledger and shown to people."""

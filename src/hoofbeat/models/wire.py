@@ -125,14 +125,14 @@ _decode_chat = msgspec.json.Decoder(_WireChat).decode
 
 
 def read_chat(data: bytes) -> Reply | Trouble:
-    """A chat completion as a reply; what is no chat completion is a trouble."""
+    """A chat completion as a reply; anything else is a `Trouble`."""
     try:
         wire = _decode_chat(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
         reported = _error_message(data)
         if reported:
             return Trouble(kind="server-error", message=reported, retryable=True)
-        return Trouble(kind="garbled", message=f"the answer is no chat completion: {err}", retryable=True, sent=True)
+        return Trouble(kind="garbled", message=f"the answer is not a chat completion: {err}", retryable=True, sent=True)
     if not wire.choices:
         return Trouble(kind="garbled", message="the answer has no choices", retryable=True, sent=True)
     choice = wire.choices[0]

@@ -17,10 +17,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.errors import BatchPending, OutputError, UsageError
-from hoofbeat.models import Estimate
+from hoofbeat.models import Estimate, load_encoder
 from hoofbeat.models.model_loading import Session
 from hoofbeat.presets.preset import EMBEDDED_ENCODER, PaperInputs, Preset
-from hoofbeat.presets.protocol_steps import ProtocolStep, StepTools
+from hoofbeat.presets.protocol_steps import JudgeStep, ProtocolStep, StepTools
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer
 from hoofbeat.registry import registry
@@ -29,6 +29,7 @@ from hoofbeat.reports.section import ReportOptions
 from hoofbeat.reports.sections.protocol_section import KIND, PaperDifference, write_differences
 from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.artefact import folder_entries
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import some_of
 from hoofbeat.window import windows_of
@@ -123,11 +124,11 @@ class PaperRun(Struct, frozen=True, kw_only=True):
 
     def _tidy(self, output: Path) -> None:
         """Remove the steps of an earlier protocol that this one does not have; refuse a folder of anything else."""
-        if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        if not output.exists() or (output.is_dir() and not folder_entries(output)):
             return
         if not (output / PROTOCOL / "manifest.json").is_file():
             raise OutputError(
-                "something is in this folder that is not an earlier run of a paper's protocol",
+                "this folder is not empty and is not an earlier run of a paper's protocol",
                 where=str(output),
                 fix="choose another folder with -o",
             )
@@ -173,6 +174,8 @@ def plan_paper(
         seed=seed,
     )
     plan = preset.plan(inputs)
+    if any(isinstance(step, JudgeStep) and step.uses_encoder for step in plan.steps):
+        load_encoder(encoder, model=session.model)  # a missing encoder is found before any answer is paid
     return PaperRun(
         preset=preset,
         inputs=inputs,
@@ -219,7 +222,9 @@ def _unanswered(artefact: Artefact) -> list[PaperDifference]:
         elif dropped[model, condition]:
             some = f"{dropped[model, condition]:,} of {count_of(count, 'answer')}"
             found.append(
-                PaperDifference("window", "whole documents", f"{name}: {some} without a document that did not fit")
+                PaperDifference(
+                    "window", "whole documents", f"{name}: {some} without a document that did not fit into the window"
+                )
             )
     return found
 

@@ -46,7 +46,7 @@ class PaperInputs(Struct, frozen=True, kw_only=True):
     def bench(self, edition: str = "") -> Benchmark:
         """The one benchmark; where several folders were given, an error."""
         if len(self.paths) > 1:
-            raise UsageError("this protocol takes one benchmark", fix="name one folder; run the others by themselves")
+            raise UsageError("this protocol takes one benchmark", fix="name one folder, and run the others separately")
         return Benchmark.open(self.paths[0], edition)
 
     @property
@@ -173,7 +173,7 @@ def require_options(bench: Benchmark, why: str) -> None:
     """Refuse a benchmark without options for a protocol that needs them."""
     if not any(question.options for question in bench.questions):
         raise UsageError(
-            f"no question of this benchmark has options, and {why}",
+            f"no question of this benchmark has options: {why}",
             where=str(bench.path),
             fix="import the released files with hoofbeat benchmark import, or build a benchmark with hoofbeat build",
         )

@@ -21,7 +21,9 @@ from hoofbeat.answering.run_plan import RunPlan
 from hoofbeat.audit import AuditPlan, audit_sources
 from hoofbeat.audit.audit_estimate import estimate_audit
 from hoofbeat.judging import AnswerFolder
+from hoofbeat.judging.catalogue import criteria_named
 from hoofbeat.judging.judge_plan import JudgePlan, plan_judging
+from hoofbeat.judging.scorers import Scorer
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.model_loading import Session, UsedModels
 from hoofbeat.progress import SILENT, Progress
@@ -99,6 +101,11 @@ class JudgeStep(Struct, frozen=True, kw_only=True):
     def needs(self) -> Sequence[str]:
         """The answers."""
         return (self.answers.folder,)
+
+    @property
+    def uses_encoder(self) -> bool:
+        """Whether one of the measures needs the encoder."""
+        return any(isinstance(each, Scorer) and each.uses_encoder for each in criteria_named(self.by))
 
     def estimates(self, tools: StepTools) -> dict[str, Estimate]:
         """What each aspect would spend at most: for answers as long as they can be, all of them wrong."""

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models.requests import ChatRequest, Message
+from hoofbeat.prompts.instructions import material_instructions
 from hoofbeat.text import printable
 
 _FOLDER = resources.files("hoofbeat.prompts") / "files"
@@ -90,13 +91,14 @@ class Prompt(Struct, frozen=True, kw_only=True):
             schema=schema or self.schema,
             sample=sample,
             prompt=self.label,
+            flags=(*material_instructions(system), *material_instructions(user)),
         )
 
     def fill(self, values: Mapping[str, object]) -> tuple[str, str]:
         """The system and user texts for these values; every variable must be given, and no other."""
         if set(values) != set(self.variables):
             raise UsageError(
-                f"the prompt {self.name} takes {', '.join(self.variables)}; given were {', '.join(sorted(values))}"
+                f"the prompt {self.name} needs {', '.join(self.variables)} but got {', '.join(sorted(values))}"
             )
         return _template(self.system).render(values).strip(), _template(self.user).render(values).strip()
 
@@ -152,7 +154,7 @@ def parse_prompt(name: str, text: str) -> Prompt:
     try:
         schema = msgspec.json.decode(parts["output"]) if "output" in parts else None
     except msgspec.DecodeError as err:
-        raise UsageError(f"the output schema of the prompt {name} is no JSON: {err}") from err
+        raise UsageError(f"the output schema of the prompt {name} is not JSON: {err}") from err
     return Prompt(
         name=name,
         purpose=head.purpose,

@@ -27,7 +27,7 @@ KINDS = ("run", "judgments")
 class AnsweredQuestions(Struct, frozen=True, kw_only=True):
     """The scored systems' answers to a benchmark, their outcomes, and the folders they came from.
 
-    `others` counts answers to questions that the benchmark does not hold, `unjudged` answers in free text that nobody
+    `others` counts answers to questions outside the benchmark, `unjudged` answers in free text that nobody
     has judged.
     """
 
@@ -56,9 +56,9 @@ def read_answered(paths: Sequence[Path], questions: Sequence[Question]) -> Answe
             else:
                 unjudged += 1
     if not answers:
-        why = "free text that nobody has judged" if unjudged else "to questions that the benchmark does not hold"
+        why = "free text without judgments" if unjudged else "to questions outside the benchmark"
         raise UsageError(
-            f"these folders hold no answer that can be scored: {others + unjudged} are {why}",
+            f"these folders have no answer that can be scored: {others + unjudged} are {why}",
             fix="judge them first: hoofbeat judge RUN" if unjudged else "name the benchmark that was answered",
         )
     return AnsweredQuestions(

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.vocabulary import find_source
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.answer_check import ANSWERS, ITEMS, AnswerCheck, check_answers
 from hoofbeat.findings.benchmark_checks import CheckSummary, chance_test, place_test
@@ -60,7 +61,7 @@ PARTS = (*RULES, *CALLS)
 """What a check consists of; each part can be left out. The first three are rules and need no model."""
 
 LEAK = "names its answer"
-NO_OPTION = "answer is no option"
+NO_OPTION = "answer is not an option"
 ALIKE = "two options mean the same"
 _USUAL_ANSWER = "word " * 30
 CHECK_DOUBTS = (LEAK, NO_OPTION, *DOUBTS[:-1], ALIKE, SECOND, AGREED, NOBODY, NEGATIVE, NOT_TRIED)
@@ -206,7 +207,9 @@ def plan_benchmark_check(
     """
     parts = tuple(part for part in PARTS if part not in left_out)
     if not parts:
-        raise UsageError("every part of the check is left out", fix=f"leave one of {', '.join(PARTS)} in")
+        raise UsageError("all parts of the check are left out", fix=f"keep at least one of {', '.join(PARTS)}")
+    for name in VOCABULARIES if {"leaks", "options"} & set(parts) else ():
+        find_source(name)  # a missing extra is found before a model is paid
     documents = Corpus.open(corpus) if corpus else corpus_beside(bench.artefact)
     specs = {"model": model, **({"second": second} if second else {})} if set(parts) & set(CALLS) else {}
     loaded = {spec: session.model(spec) for spec in dict.fromkeys(specs.values())}
@@ -329,17 +332,17 @@ def summary_lines(summary: CheckSummary) -> list[str]:
         spread = ", ".join(
             f"{letter} {count}" for letter, count in zip(ascii_uppercase, summary.place.counts, strict=False)
         )
-        lines.append(f"place of the right option: {spread} (p = {summary.place.p:.3g} if places are random)")
+        lines.append(f"position of the right option: {spread} (p = {summary.place.p:.3g} if positions are random)")
     for what, test in (
-        ("the right option alone is the longest", summary.longest),
-        ("guessed right from the options alone", summary.guess),
+        ("the right option is the longest", summary.longest),
+        ("guessed correctly from the options alone", summary.guess),
     ):
         if test is not None:
             chance = f"{test.expected:.1f} expected by chance, p = {test.p:.3g}"
             lines.append(f"{what}: {test.observed} of {test.n} ({chance})")
     answered = summary.trials.get("answered")
     if isinstance(answered, dict):
-        lines.append(f"answered rightly from the case: {answered['right']} of {answered['of']}")
+        lines.append(f"answered correctly from the case: {answered['right']} of {answered['of']}")
     return lines
 
 

@@ -66,6 +66,7 @@ def build_benchmark(
                 settings={
                     "recipe": recipe.name,
                     **msgspec.to_builtins(context.settings),
+                    **({"limit": context.limit} if context.limit else {}),
                     **context.model_facts(),
                 },
                 seeds={"recipe": context.seed},

@@ -9,9 +9,11 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.vocabulary import SOURCES, find_source
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.models.batch import BatchBackend
+from hoofbeat.models.encoder import DEFAULT_ENCODER
 from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.benchmark_output import build_benchmark, estimate_calls
@@ -40,17 +42,17 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
         """What it would spend, as far as it can be known before a model has answered."""
         found = estimate_calls(self.recipe, self.context)
         if found is None:
-            return BuildEstimate(Estimate(max_money=None), "every call this recipe needs is in the ledger already")
+            return BuildEstimate(Estimate(max_money=None), "the ledger already has every call that this recipe needs")
         steps = list(self.recipe.steps(self.context.settings))
         place = next(number for number, step in enumerate(steps) if step.name == found.step)
         calls = [step.calls for step in steps[place + 1 :]]
         if any(isinstance(model.backend, BatchBackend) for model in self.models):
             calls += [step.ahead for step in steps[place:]]
-        bound = f"at most {sum(calls) * found.items}" if max(calls, default=0) < UNLIMITED else "no set number of"
+        bound = f"at most {sum(calls) * found.items}" if max(calls, default=0) < UNLIMITED else "an unknown number of"
         return BuildEstimate(
             found.estimate,
             f"this is for the step “{found.step}” ({found.items} items); the steps after it make {bound} more calls; "
-            "repairs at most double all of this",
+            "repairs can at most double these numbers",
         )
 
     def write(self, output: Path, *, command: Sequence[str] = ()) -> Artefact:
@@ -68,25 +70,34 @@ def plan_build(
     committee: Sequence[str] = (),
     encoder: str = "minilm",
     seed: int = 0,
+    limit: int | None = None,
     parameters: Mapping[str, object] | None = None,
     estimating: bool = False,
     progress: Progress = SILENT,
 ) -> BuildPlan:
-    """Check parameters and files and load the models; `estimating` prepares for an estimate, which writes nothing."""
+    """Check parameters, files and what must be installed, and load the models.
+
+    `estimating` prepares for an estimate, which writes nothing. `limit` takes only the first candidates of the corpus.
+    """
     settings = read_settings(recipe, parameters or {})
     if len(set(committee)) < len(committee):
-        raise UsageError("a model can't sit in the committee twice", fix="name each --committee model once")
+        raise UsageError("the committee has a model twice", fix="name each --committee model once")
     specs = {"model": model, **({"second": second} if second else {})}
     specs |= {f"committee-{number}": spec for number, spec in enumerate(committee, start=1)}
+    for name in getattr(settings, "vocabularies", recipe.vocabularies):
+        if name in SOURCES:
+            find_source(name)
+    ready = load_encoder(encoder) if recipe.encodes or encoder != DEFAULT_ENCODER else None
     loaded = {spec: session.model(spec) for spec in dict.fromkeys(specs.values())}
     context = RecipeContext(
         corpus,
         settings,
         models={role: loaded[spec] for role, spec in specs.items()},
-        encoder=lambda: load_encoder(encoder),
+        encoder=lambda: ready or load_encoder(encoder),
         seed=seed,
         progress=progress,
         estimating=estimating,
+        limit=limit,
     )
     files = () if estimating else _files(settings)
     return BuildPlan(recipe=recipe, context=context, models=tuple(loaded.values()), files=files)

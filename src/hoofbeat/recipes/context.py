@@ -52,7 +52,8 @@ class RecipeContext:
     """One run of a recipe.
 
     `models` are by role: `model` always, `second` where a second one is given, `committee-1` and so on for steps that
-    ask several. A role that is not filled falls back to `model`; `roles_used` says what served for what.
+    ask several. A role that is not filled falls back to `model`; `roles_used` says what served for what. With `limit`
+    only the first candidates are taken.
     """
 
     def __init__(
@@ -65,8 +66,10 @@ class RecipeContext:
         seed: int = 0,
         progress: Progress = SILENT,
         estimating: bool = False,
+        limit: int | None = None,
     ) -> None:
         self._corpus = corpus
+        self.limit = limit
         self.settings: Any = settings
         self.seed = seed
         self.progress = progress
@@ -97,7 +100,7 @@ class RecipeContext:
     def corpus(self) -> Corpus:
         """The corpus."""
         if self._corpus is None:
-            raise UsageError("this needs a corpus, and none was given", fix="name it: --corpus")
+            raise UsageError("this recipe needs a corpus", fix="name it: --corpus")
         return self._corpus
 
     def document(self, id: str) -> Document:
@@ -111,7 +114,7 @@ class RecipeContext:
         """The model that serves for a role."""
         model = self._models.get(role) or self._models.get("model")
         if model is None:
-            raise UsageError(f"this recipe asks a model ({role}), and none was given", fix="name one: --model")
+            raise UsageError(f"this recipe needs a model ({role})", fix="name one: --model")
         self.roles_used[role] = model.identity
         return model
 
@@ -136,7 +139,7 @@ class RecipeContext:
         """The sentence encoder."""
         if self._encoder is None:
             if self._load_encoder is None:
-                raise UsageError("this recipe needs a sentence encoder, and none was given", fix="name one: --encoder")
+                raise UsageError("this recipe needs a sentence encoder", fix="name one: --encoder")
             self._encoder = self._load_encoder()
             self.roles_used["encoder"] = self._encoder.identity
         return self._encoder
@@ -182,7 +185,7 @@ class RecipeContext:
             raise UsageError(
                 f"the window of {model.spec} ({model.context or DEFAULT_WINDOW} tokens) is too small for the prompt "
                 f"{prompt.name}",
-                fix="use a model with a larger one, or set its context in hoofbeat.toml",
+                fix="use a model with a larger window, or set its context in hoofbeat.toml",
             )
         return room
 

@@ -114,7 +114,7 @@ class EvidencePlaces:
             return EvidencePlace(span=span, broken=err.what)
         if document.text[span.start : span.end] != span.quote:
             return EvidencePlace(
-                span=span, broken="the document says something else there: is it the corpus it was made from?"
+                span=span, broken="the document has another text there: is this the corpus of the benchmark?"
             )
         heading = next((s.heading for s in reversed(document.sections) if s.start <= span.start), "")
         before = document.text[max(0, span.start - self._around) : span.start]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,6 +46,8 @@ class Recipe(Struct, frozen=True, kw_only=True):
     """One way to make a benchmark.
 
     `begin` gives the candidates, `steps` the row of steps for the settings given, `finish` makes the questions.
+    `vocabularies` names those that its steps look terms up in, `encodes` says whether steps use the sentence encoder:
+    both are checked before the first model call.
     """
 
     extension_kind: ClassVar[str] = "recipe"
@@ -57,6 +60,8 @@ class Recipe(Struct, frozen=True, kw_only=True):
     steps: Callable[[Any], Sequence[RecipeStep]]
     finish: Callable[[Sequence[RecipeItem], RecipeContext], RecipeOutput]
     begin: Callable[[RecipeContext], Iterable[RecipeItem]]
+    vocabularies: tuple[str, ...] = ()
+    encodes: bool = False
 
     @property
     def summary(self) -> str:
@@ -74,7 +79,7 @@ class Parameter(Struct, frozen=True, kw_only=True):
 
 
 class RecipeAccount(Struct, kw_only=True):
-    """What was turned away so far, and the funnel; it is filled while the steps run, and is there if one stops."""
+    """What was rejected so far, and the funnel; it is filled while the steps run, and is there if one stops."""
 
     rejected: list[RejectedItem] = field(default_factory=list)
     failed: list[FailedItem] = field(default_factory=list)
@@ -92,7 +97,7 @@ class RecipeRun(Struct, frozen=True, kw_only=True):
 
 _RESERVED = frozenset(
     {
-        *("corpus", "second", "second_model", "committee", "encoder", "seed", "output", "help"),
+        *("corpus", "second", "second_model", "committee", "encoder", "seed", "limit", "output", "help"),
         *("model", "model_spec", "ledger", "ledger_path", "config", "config_path", "budget", "reasoning"),
         *("estimate", "only_estimate", "json", "as_json"),
     }
@@ -105,7 +110,7 @@ def find_recipe(name: str) -> Recipe:
     taken = sorted({each.name for each in parameters(recipe)} & _RESERVED)
     if taken:
         raise UsageError(
-            f"a parameter of the recipe {recipe.name} is called {taken[0]}, which is an option of every recipe",
+            f"a parameter of the recipe {recipe.name} is called {taken[0]}, like an option of every recipe",
             fix="give it another name",
         )
     return recipe
@@ -141,13 +146,13 @@ def run_steps(
 ) -> RecipeRun:
     """Put all candidates through the steps. What a step turns away goes no further and is kept with its reason."""
     account = account or RecipeAccount()
-    items = list(recipe.begin(context))
+    items = list(islice(recipe.begin(context), context.limit))
     doubled = [id for id, count in Counter(item.id for item in items).items() if count > 1]
     if doubled:
         raise UsageError(
             f"two candidates of {recipe.name} have the id {doubled[0]}",
             where=str(context.corpus.path),
-            fix="give every document, and every row of a file the recipe reads, an id of its own",
+            fix="give every document, and every row of a file the recipe reads, a different id",
         )
     for step in steps:
         stage = RecipeFunnelStep(step=step.name, came=len(items))

@@ -41,7 +41,7 @@ class RecipeItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(self, facets={**self.facets, **facets})
 
     def proven(self, *spans: Span) -> RecipeItem:
-        """With this evidence, besides what it had; the same place stands once."""
+        """With this evidence, besides what it had; the same place is listed once."""
         return msgspec.structs.replace(self, evidence=tuple(dict.fromkeys((*self.evidence, *spans))))
 
     def done(self, step: Step) -> RecipeItem:
@@ -124,7 +124,7 @@ class RecipeFunnelStep(Struct, kw_only=True):
 
     @property
     def rejected(self) -> int:
-        """How many were turned away."""
+        """How many were rejected."""
         return sum(self.reasons.values())
 
     @property

@@ -116,7 +116,7 @@ def drawn_for_review(items: Sequence[RecipeItem], context: RecipeContext, step: 
 
 
 def read_labels(path: Path) -> list[ReviewLabel]:
-    """Labels from a JSONL or CSV file; a line that is no label is named by its number."""
+    """Labels from a JSONL or CSV file; a line that is not a label is named by its number."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as err:
@@ -131,7 +131,7 @@ def read_labels(path: Path) -> list[ReviewLabel]:
                 try:
                     rows.append(msgspec.json.decode(line))
                 except msgspec.DecodeError as err:
-                    raise InputError(f"line {number} is no JSON: {err}", where=str(path), fix="correct it") from err
+                    raise InputError(f"line {number} is not JSON: {err}", where=str(path), fix="correct it") from err
     labels = []
     for number, row in enumerate(rows, start=1):
         try:
@@ -156,7 +156,7 @@ def known_labels(path: str, criteria: Sequence[str]) -> list[ReviewLabel]:
     for label in labels:
         if label.criterion not in criteria:
             raise InputError(
-                f"the criterion {label.criterion!r} of a label for {label.item} means nothing here",
+                f"the criterion {label.criterion!r} of a label for {label.item} is unknown here",
                 where=path,
                 fix=f"criteria are {', '.join(criteria)}",
             )
@@ -171,12 +171,12 @@ def says_yes(label: ReviewLabel, where: str) -> bool:
     raise InputError(
         f"the label {label.value!r} of {label.item} by {label.criterion!r} is neither yes nor no",
         where=where,
-        fix="say yes or no, or take the line out",
+        fix="write yes or no, or remove the line",
     )
 
 
 def read_rating(label: ReviewLabel, where: str, *, lowest: float = 1, highest: float = 5) -> float:
-    """The rating that a label gives; what is no number within these bounds is refused."""
+    """The rating that a label gives; anything but a number within these bounds is refused."""
     try:
         rating = float(label.value)
     except ValueError:
@@ -184,9 +184,9 @@ def read_rating(label: ReviewLabel, where: str, *, lowest: float = 1, highest: f
     if lowest <= rating <= highest:
         return rating
     raise InputError(
-        f"the label {label.value!r} of {label.item} by {label.criterion!r} is no rating",
+        f"the label {label.value!r} of {label.item} by {label.criterion!r} is not a rating",
         where=where,
-        fix=f"give a number from {lowest:g} to {highest:g}, or take the line out",
+        fix=f"give a number from {lowest:g} to {highest:g}, or remove the line",
     )
 
 
@@ -257,7 +257,7 @@ WAITING, FLAGGED, PASSED = "waiting for the annotator", "waiting for the expert"
 
 
 def two_stage(name: str, path: str, *, criteria: Sequence[str], forgiven: Sequence[str] = ()) -> RecipeStep:
-    """Apply the labels of both stages; what nobody has looked at goes on and waits.
+    """Apply the labels of both stages; what nobody has reviewed goes on and waits.
 
     An item that the expert excludes by a criterion is rejected, unless all those are `forgiven`.
     """
@@ -294,9 +294,9 @@ def _read(every: Sequence[ReviewLabel], path: str) -> dict[str, dict[str, set[st
         value = label.value.strip().lower()
         if value not in _ANNOTATOR | _EXPERT:
             raise InputError(
-                f"the label {label.value!r} of {label.item} by {label.criterion!r} means nothing here",
+                f"the label {label.value!r} of {label.item} by {label.criterion!r} is unknown here",
                 where=path,
-                fix="an annotator says ok or flag, an expert keep or exclude",
+                fix="an annotator writes ok or flag, an expert keep or exclude",
             )
         labels[label.item].setdefault(label.criterion, set()).add(value)
     return dict(labels)

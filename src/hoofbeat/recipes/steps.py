@@ -113,7 +113,7 @@ def whole(
 
 
 def sample(name: str, count: int, *, note: str = "not drawn into the sample") -> RecipeStep:
-    """So many of the items, drawn by the seed; the others are rejected as not drawn. 0 takes all."""
+    """`count` of the items, drawn by the seed; the others are rejected as not drawn. 0 takes all."""
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         if not count or count >= len(items):

@@ -45,16 +45,16 @@ _NO_CASE = "(none)"
 class OpenTrialSettings(RecipeSettings, frozen=True, kw_only=True):
     """The parameter of a recipe whose questions have no options."""
 
-    try_answer: Annotated[bool, Meta(description="Have a model answer each question as an examinee would.")] = True
+    try_answer: Annotated[bool, Meta(description="A model answers each question as an examinee would.")] = True
 
 
 class ChoiceTrialSettings(OpenTrialSettings, frozen=True, kw_only=True):
     """The parameters of a recipe whose questions have options."""
 
-    try_options: Annotated[bool, Meta(description="Have a model guess each answer from the options alone.")] = True
-    compare_options: Annotated[
-        bool, Meta(description="Have a model compare the options with the answer and the case.")
-    ] = True
+    try_options: Annotated[bool, Meta(description="A model guesses each answer from the options alone.")] = True
+    compare_options: Annotated[bool, Meta(description="A model compares the options with the answer and the case.")] = (
+        True
+    )
 
 
 class TriedQuestion(Struct, frozen=True, kw_only=True):
@@ -250,7 +250,7 @@ def _verdict(item: RecipeItem) -> Outcome:
     grave = {doubt: why for doubt, why in trial_findings(trials).items() if doubt in (RIVAL, NOT_ANSWERABLE)}
     if item.get("retried") and grave:
         details = "; ".join(f"{doubt}: {why}" for doubt, why in grave.items())
-        return ItemRejection(reason="its trial fails again after it was edited for it", details=details)
+        return ItemRejection(reason="it fails its trial again after an edit", details=details)
     return item.labelled(doubts=list(trials.doubts) or NO_DOUBT)
 
 

@@ -282,7 +282,7 @@ def _answers(path: Path, group: OutcomeSet, numbers: Mapping[str, int]) -> tuple
         place = numbers.get(line.question)
         if place is None:
             raise InputError(
-                f"an answer is to a question that is not there: {line.question!r}",
+                f"an answer belongs to a question that is missing: {line.question!r}",
                 where=str(path),
                 fix="restore the folder, or make it again",
             )

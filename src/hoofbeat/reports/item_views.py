@@ -242,7 +242,7 @@ def _in_document(span: Span, corpus: Corpus | None) -> PassageView:
         return PassageView(source=_place(span), text=span.quote)
     text = corpus.get(span.document).text
     if text[span.start : span.end] != span.quote:
-        return PassageView(source=f"{_place(span)}; the source reads otherwise now", text=span.quote)
+        return PassageView(source=f"{_place(span)}; the source has changed since", text=span.quote)
     return _surrounded(span, text, span.start, span.end)
 
 

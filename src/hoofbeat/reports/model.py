@@ -1,4 +1,4 @@
-"""A report as data: what stands in it, in order, before anyone decides how it looks.
+"""A report as data: what it holds, in order, before anyone decides how it looks.
 
 Sections of a report are built as these blocks; HTML, Markdown and CSV are written from the same blocks, so that they
 never tell different stories. All text is plain text: no block carries markup, except charts, which are SVG of our own.
@@ -354,10 +354,26 @@ Block = (
 )  # fmt: skip
 
 
-class Report(Struct, frozen=True, kw_only=True):
-    """A whole report: the first screen, then blocks in order; `files` (name, content) are written beside it.
+class PlainSummary(Struct, frozen=True, kw_only=True):
+    """A result in plain sentences for one page: what was asked and found, how sure it is, what to do, what it is not.
 
-    `opening` comes on the first screen before all figures: what readers must see first.
+    The last are its `limits`.
+    """
+
+    title: str
+    subtitle: str = ""
+    asked: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    sure: tuple[str, ...] = ()
+    todo: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """A whole report: the first screen, then blocks in order, then its `origin`, how everything was made.
+
+    `opening` comes on the first screen before all figures: what readers must see first. `files` (name, content) are
+    written beside the page; `summaries` (chapter, summary) can be.
     """
 
     title: str
@@ -370,6 +386,8 @@ class Report(Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...] = ()
     models: tuple[tuple[str, str], ...] = ()
     blocks: tuple[Block, ...] = ()
+    origin: tuple[Block, ...] = ()
+    summaries: tuple[tuple[str, PlainSummary], ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
     compact: bool = False
 
@@ -380,8 +398,8 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def all_blocks(self) -> tuple[Block, ...]:
-        """What opens the report, and what follows."""
-        return *self.opening, *self.blocks
+        """What opens the report, what follows, and how it was made."""
+        return *self.opening, *self.blocks, *self.origin
 
 
 def tables_in(blocks: Sequence[Block]) -> Iterator[Table]:

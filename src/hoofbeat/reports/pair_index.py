@@ -268,7 +268,7 @@ def _moved(names: Sequence[str], known: Sequence[str], what: str) -> Rows:
     places = {name: place for place, name in enumerate(known)}
     lost = next((name for name in names if name not in places), None)
     if lost is not None:
-        raise InputError(f"the {what} {lost!r} of a pair was not asked", fix="restore the folder, or make it again")
+        raise InputError(f"the {what} {lost!r} of a pair is missing", fix="restore the folder, or make it again")
     return np.array([places[name] for name in names], np.int64)
 
 

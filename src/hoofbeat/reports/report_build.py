@@ -12,17 +12,19 @@ from pathlib import Path
 from hoofbeat.errors import UsageError
 from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Report, Text
-from hoofbeat.reports.report_writer import FORMATS, write_report
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Report, Text
+from hoofbeat.reports.report_writer import FORMATS, check_formats, write_report
 from hoofbeat.reports.section import Chapter, PlantedLabels, ReportInputs, ReportOptions, report_kinds, sections
 from hoofbeat.reports.sections.published_section import check_papers
-from hoofbeat.reports.tables import Cell, Table, columns_of, count_of, model_name, short_hash
+from hoofbeat.reports.tables import Cell, Table, columns_of, count_of, model_name, money_words, short_hash
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.tables import canonical_json
-from hoofbeat.text import some_of
+from hoofbeat.text import cut, some_of
 from hoofbeat.version import __version__
 from hoofbeat.window import LIMITED_BY_WINDOW, windows_of
+
+_INSTRUCTION = 200
 
 _INPUTS = 50
 
@@ -33,7 +35,7 @@ def origin_blocks(artefacts: Sequence[Artefact]) -> list[Block]:
         Heading("How this was made", "origin"),
         Text(
             "Hashes are the first twelve digits of SHA-256, of a file or of an artefact's manifest. Bootstrap "
-            "intervals in this report use 1,000 samples and seed 0. The same artefacts give the same bytes."
+            "intervals in this report use 1,000 samples and seed 0. The same folders always give the same report."
         ),
         _costs(artefacts),
     ]
@@ -83,10 +85,27 @@ def limited_in_words(manifest: Manifest) -> str:
     if isinstance(limited := metrics.get(LIMITED_BY_WINDOW), dict):
         told += [f"{count_of(count, 'answer')} from a source that was {name}" for name, count in limited.items()]
     if isinstance(shown := metrics.get("shown"), dict) and (shown.get("cut") or shown.get("left_out")):
-        told.append(f"of the passages found {shown['left_out']:,} were left out and {shown['cut']:,} cut")
+        told.append(
+            f"of the passages that a search found, {shown['left_out']:,} were left out and {shown['cut']:,} cut"
+        )
     if isinstance(cuts := metrics.get("cut to fit"), dict) and cuts:
         told += [f"{each['texts']:,} of {each['of']:,} texts cut for the prompt {name}" for name, each in cuts.items()]
     return "; ".join(told)
+
+
+def _instruction_notes(artefacts: Sequence[Artefact]) -> list[str]:
+    """Texts that tell a model what to do: what it then answered or judged may be their doing."""
+    notes = []
+    for artefact in artefacts:
+        found = artefact.manifest.settings.get("instructions")
+        for role, places in found.items() if isinstance(found, dict) else ():
+            if isinstance(places, dict) and places:
+                first = cut(next(iter(places)), _INSTRUCTION)
+                notes.append(
+                    f"{artefact.path.name}: {count_of(len(places), 'place')} in the texts that the model ({role}) was "
+                    f"shown tell a model what to do, so that its output may follow them. The most frequent: {first}"
+                )
+    return notes
 
 
 def _window_notes(artefacts: Sequence[Artefact]) -> list[str]:
@@ -100,8 +119,8 @@ def _window_notes(artefacts: Sequence[Artefact]) -> list[str]:
             continue
         told = "; ".join(f"{role}: {window}" for role, window in windows.items())
         notes.append(
-            f"{artefact.path.name}: texts were fitted into the windows of models ({told}). "
-            + (f"Because of that: {limited}." if limited else "Nothing was cut or searched because of that.")
+            f"{artefact.path.name}: texts had to fit into the context windows of models ({told}). "
+            + (f"Effect: {limited}." if limited else "Nothing was cut for that.")
         )
     return notes
 
@@ -111,7 +130,7 @@ def _setting(value: object) -> str:
 
 
 def _cost(cost: Cost) -> str:
-    money = f", {cost.money:,.4f} in money" if cost.money else ""
+    money = f", {money_words(cost.money)}" if cost.money else ""
     return f"{count_of(cost.calls, 'call')}, {cost.tokens_in:,} tokens in, {cost.tokens_out:,} out{money}"
 
 
@@ -139,7 +158,7 @@ def _costs(artefacts: Sequence[Artefact]) -> Table:
             (artefact.path.name, artefact.manifest.kind, cost.calls, cost.tokens_in, cost.tokens_out, cost.money)
         )
     rows.append(("all", "", total.calls, total.tokens_in, total.tokens_out, total.money))
-    columns = columns_of("artefact | kind | calls:count | tokens in:count | tokens out:count | money:number")
+    columns = columns_of("artefact | kind | calls:count | tokens in:count | tokens out:count | cost in $:number")
     return Table(
         name="costs",
         caption="Cost of each artefact",
@@ -153,6 +172,8 @@ def _costs(artefacts: Sequence[Artefact]) -> Table:
 KIND = "report"
 _NOTICE = "Research software. Not for clinical use."
 _CARDS = 8
+_LEADS = 6
+_SUBJECTS = 3
 _MAX_NAMES = 4
 _COUNTS = ("Documents: ", "Median length: ", "Questions in", "Review tasks", "Model calls")
 
@@ -173,11 +194,13 @@ def build_report(
 
     `notes` are warnings for the first screen; `planted` maps (question, source, other source) to the label planted
     there, against which an audit's judge is set. The folder holds what the `formats` ask for: `report.html`,
-    `report.md` with `charts/`, `report.tex`, and `tables/` as CSV and LaTeX.
+    `report.md` with `charts/`, `report.tex`, and `tables/` as CSV and LaTeX; and for an office `report.xlsx`,
+    `report.docx` and `summary.pdf`, which need the extra `office`.
     """
     if not paths:
         raise UsageError("a report needs at least one artefact", fix="name folders that hoofbeat commands wrote")
     chosen = options or ReportOptions()
+    check_formats(formats)
     check_papers(chosen.published)
     artefacts = [open_artefact(path, report_kinds()) for path in dict.fromkeys(path.resolve() for path in paths)]
     with create(target, replace_kind=KIND) as draft:
@@ -242,28 +265,35 @@ def assemble(
     options: ReportOptions | None = None,
     progress: Progress = SILENT,
 ) -> Report:
-    """The report as blocks, chapter by chapter in the order of the flow, whatever the order of the artefacts.
+    """The report as blocks: findings in the order of the flow, then questions and documents, then how all was made.
 
-    Without a title it has the subject of its only chapter, else the names of the folders.
+    Without a title it has the subjects of its findings, else the names of the folders.
     """
     chapters = _chapters(artefacts, planted, options or ReportOptions(), progress)
     blocks: list[Block] = [block for chapter in chapters for block in chapter.all_blocks()]
     if not chapters:
-        blocks.append(Notice("There is nothing to show."))
-    blocks += origin_blocks(artefacts)
+        blocks.append(Notice("There is nothing to show: these folders are empty."))
+    heading, *made = origin_blocks(artefacts)
     recorded = recorded_in_words(name for each in artefacts for name in each.manifest.models.values())
     kinds = [kind for kind in report_kinds() if any(artefact.manifest.kind == kind for artefact in artefacts)]
     return Report(
-        title=title or (chapters[0].subject if len(chapters) == 1 else "") or _folder_names(artefacts),
+        title=title or _subject(chapters) or _folder_names(artefacts),
         notice=_NOTICE,
         version=__version__,
-        subtitle=f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}. {recorded}".rstrip(),
+        subtitle=f"Folders: {_folder_names(artefacts)} ({', '.join(kinds)}). {recorded}".rstrip(),
         opening=tuple(block for chapter in chapters for block in chapter.opening),
-        notes=(*notes, *(note for chapter in chapters for note in chapter.notes), *_window_notes(artefacts)),
-        leads=tuple(lead for chapter in chapters for lead in chapter.leads),
+        notes=(
+            *notes,
+            *(note for chapter in chapters for note in chapter.notes),
+            *_instruction_notes(artefacts),
+            *_window_notes(artefacts),
+        ),
+        leads=_leads(chapters),
         cards=_cards(chapters),
         models=_models(artefacts),
         blocks=tuple(blocks),
+        origin=(heading, Details("Commands, models, settings, hashes and cost of each folder", tuple(made))),
+        summaries=tuple((chapter.id, chapter.summary) for chapter in chapters if chapter.summary),
         files=tuple(file for chapter in chapters for file in chapter.files),
     )
 
@@ -286,11 +316,34 @@ def _chapters(
         taken = {each.id for each in chapters}
         if doubled := [each.id for each in made if each.id in taken]:
             raise UsageError(
-                f"the section {section.name} makes a chapter with the id {doubled[0]!r}, which there is already",
+                f"the section {section.name} makes a chapter with the id {doubled[0]!r}, which is already used",
                 fix="let the section write another id, such as the artefact's prefix and the section's name",
             )
         chapters += made
     return chapters
+
+
+def _subject(chapters: Sequence[Chapter]) -> str:
+    """What the report is about: the subjects of its findings, where they are few and each has one."""
+    findings = [chapter for chapter in chapters if not chapter.background] or chapters
+    subjects = list(dict.fromkeys(chapter.subject for chapter in findings))
+    return "; ".join(subjects) if all(subjects) and len(subjects) <= _SUBJECTS else ""
+
+
+def _leads(chapters: Sequence[Chapter]) -> tuple[Lead, ...]:
+    """At most six sentences: the first of every chapter, then the second, findings before what they rest on."""
+    ranked = sorted(
+        (chapter.background, place, number)
+        for number, chapter in enumerate(chapters)
+        for place in range(len(chapter.leads))
+    )
+    chosen = {(number, place) for _, place, number in ranked[:_LEADS]}
+    return tuple(
+        lead
+        for number, chapter in enumerate(chapters)
+        for place, lead in enumerate(chapter.leads)
+        if (number, place) in chosen
+    )
 
 
 def _cards(chapters: Sequence[Chapter]) -> tuple[Card, ...]:

@@ -11,6 +11,10 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.charts import standalone
 from hoofbeat.reports.model import Chart, Report, charts_in, tables_in
+from hoofbeat.reports.office.office_packages import OFFICE_FORMATS, check_packages
+from hoofbeat.reports.office.summary_page import to_summary
+from hoofbeat.reports.office.word_document import to_docx
+from hoofbeat.reports.office.workbook import to_xlsx
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.tables import Table, to_csv
 from hoofbeat.reports.text_formats import report_fragment, to_latex, to_markdown
@@ -19,6 +23,9 @@ from hoofbeat.store.files import slug, write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 FORMATS = ("html", "markdown", "csv", "latex")
+"""What a report is written as, unless others are named."""
+
+ALL_FORMATS = (*FORMATS, *OFFICE_FORMATS)
 """What a report can be written as."""
 
 T = TypeVar("T", Table, Chart)
@@ -26,7 +33,7 @@ T = TypeVar("T", Table, Chart)
 
 def write_report(report: Report, folder: Path, formats: Sequence[str] = FORMATS) -> None:
     """Write the files that these formats ask for; the page piece by piece, as it may be of many megabytes."""
-    _check(formats)
+    check_formats(formats)
     if "html" in formats:
         write_html(report, folder / "report.html")
     rest = [name for name in formats if name != "html"]
@@ -34,15 +41,19 @@ def write_report(report: Report, folder: Path, formats: Sequence[str] = FORMATS)
         write_bytes(folder / name, content)
 
 
-def _check(formats: Sequence[str]) -> None:
-    wrong = [name for name in formats if name not in FORMATS]
+def check_formats(formats: Sequence[str]) -> None:
+    """Refuse formats that there are not, and those that need a package which is not installed."""
+    wrong = [name for name in formats if name not in ALL_FORMATS]
     if wrong or not formats:
-        raise UsageError(f"a report can't be written as {', '.join(wrong) or 'nothing'}", fix=f"{', '.join(FORMATS)}")
+        raise UsageError(
+            f"a report can't be written as {', '.join(wrong) or 'nothing'}", fix=f"choose from {', '.join(ALL_FORMATS)}"
+        )
+    check_packages(formats)
 
 
 def report_files(report: Report, formats: Sequence[str] = FORMATS) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files that these formats ask for."""
-    _check(formats)
+    check_formats(formats)
     tables = _named(list(tables_in(report.all_blocks)))
     charts = _named(list(charts_in(report.all_blocks)))
     if "html" in formats:
@@ -62,6 +73,24 @@ def report_files(report: Report, formats: Sequence[str] = FORMATS) -> Iterator[t
     if "latex" in formats:
         inputs = {table: f"tables/{stem}.tex" for stem, table in tables.items()}
         yield "report.tex", report_fragment(report, inputs).encode()
+    if "xlsx" in formats:
+        yield "report.xlsx", to_xlsx(report, tables)
+    if "docx" in formats:
+        yield "report.docx", to_docx(report)
+    if "summary" in formats:
+        yield from _summaries(report)
+
+
+def _summaries(report: Report) -> Iterator[tuple[str, bytes]]:
+    """One page for each chapter that has a summary."""
+    if not report.summaries:
+        raise UsageError(
+            "there is nothing to summarise on one page",
+            fix="name a folder of judgments or of an audit, or leave it out",
+        )
+    for name, summary in report.summaries:
+        file = "summary.pdf" if len(report.summaries) == 1 else f"summary-{slug(name)}.pdf"
+        yield file, to_summary(summary, report.notice, report.version)
 
 
 def _named(items: Sequence[T]) -> dict[str, T]:

@@ -19,8 +19,8 @@ from hoofbeat.facets import FacetTally
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.registry import registry
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
-from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Lead
-from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of, written
+from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Lead, PlainSummary
+from hoofbeat.reports.tables import MIN_OBSERVATIONS, Cell, Column, Form, Table, columns_of, count_of, written
 from hoofbeat.store import Artefact, InputRef
 from hoofbeat.text import cut
 
@@ -55,8 +55,10 @@ class OwnFigure(Struct, frozen=True, kw_only=True):
 class Chapter(Struct, frozen=True, kw_only=True):
     """One chapter of a report: its title and anchor, its blocks, and what the first screen says of it.
 
-    `subject` is the title of a report with this chapter only. `opening` comes before the report's key figures. `files`
-    (name, content) are written beside the page as they are; `figures` can be set beside published ones.
+    `leads` are sentences, the most important first; those of a `background` chapter (documents, questions) give way to
+    findings. `subject` is the title of a report with this chapter only. `opening` comes before the report's key
+    figures. `files` (name, content) are written beside the page; `figures` can be set beside published ones.
+    `summary` is the chapter in plain sentences, for one page.
     """
 
     title: str
@@ -69,6 +71,8 @@ class Chapter(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
     figures: tuple[OwnFigure, ...] = ()
+    background: bool = False
+    summary: PlainSummary | None = None
 
     def all_blocks(self) -> tuple[Block, ...]:
         """The heading and what follows it."""
@@ -160,6 +164,15 @@ def spread(interval: tuple[float, float] | None, form: Form, n: str, method: str
     if interval is None or not all(map(isfinite, interval)):
         return count
     return f"95% {method or 'interval'} {written(interval, form)}, {count}"
+
+
+def share_in_words(count: int, of: int, interval: tuple[float, float] | None = None, noun: str = "") -> str:
+    """`19 of 20 answers (95.0%, 95% interval 76.4–99.1%)`; of fewer than five, only `1 of 3 answers`."""
+    words = f"{count:,} of {count_of(of, noun) if noun else f'{of:,}'}"
+    if of < MIN_OBSERVATIONS:
+        return words
+    sure = f", 95% interval {written(interval, 'share')}" if interval and all(map(isfinite, interval)) else ""
+    return f"{words} ({written(count / of, 'share')}{sure})"
 
 
 def counted(

@@ -29,6 +29,9 @@ DASH = "–"
 _FEW = 10
 """As `findings.intervals.FEW`, which would load NumPy: a figure from fewer observations says how many."""
 
+MIN_OBSERVATIONS = 5
+"""From fewer observations an interval says nothing: the count is given instead."""
+
 
 def model_name(identity: str) -> str:
     """A model's identity without how it is run (context, threads, runtime), which the last chapter tells in full."""
@@ -46,6 +49,11 @@ def judge_name(models: Mapping[str, str]) -> str:
 def short_hash(sha256: str) -> str:
     """The first twelve digits of a hash, enough to compare by eye."""
     return sha256[:12]
+
+
+def money_words(money: float) -> str:
+    """A sum by the price table: `$1.25`, below a cent `less than $0.01`."""
+    return "less than $0.01" if 0 < money < 0.005 else f"${money:,.2f}"
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
@@ -146,7 +154,8 @@ def triple(value: float | None, interval: Interval | None) -> Cell:
     if value is None or interval is None:
         return value
     if interval.few:
-        return value, interval.low, interval.high, interval.few
+        low, high = (interval.low, interval.high) if interval.few >= MIN_OBSERVATIONS else (-inf, inf)
+        return value, low, high, interval.few
     return (value, interval.low, interval.high) if interval.known else value
 
 
@@ -154,7 +163,7 @@ def estimate_cell(value: float | None, low: float | None, high: float | None, n:
     """A stored figure as a cell: with its interval, and with the number of its observations where those are few."""
     if value is None:
         return None
-    bounds = (-inf, inf) if low is None or high is None else (low, high)
+    bounds = (-inf, inf) if low is None or high is None or n < MIN_OBSERVATIONS else (low, high)
     return (value, *bounds, n) if n < _FEW else (value, *bounds) if low is not None else value
 
 
@@ -168,7 +177,7 @@ class Table(Struct, frozen=True, kw_only=True):
     """A table. `name` is the stem of its files, `n` how many of `unit` it speaks of.
 
     `links` holds an anchor (`#...`) or an address of the site (`/...`) for each row, or an empty string; it may be left
-    out.
+    out. A report folds its tables, on paper as well, except those that are `open`: the finding itself.
     """
 
     kind: ClassVar[str] = "table"
@@ -180,6 +189,7 @@ class Table(Struct, frozen=True, kw_only=True):
     rows: tuple[tuple[Cell, ...], ...]
     links: tuple[str, ...] = ()
     note: str = ""
+    open: bool = False
 
     @property
     def counted(self) -> str:
@@ -198,6 +208,15 @@ def flat_rows(table: Table) -> tuple[list[str], list[list[object]]]:
         [part for cell, width in zip(row, widths, strict=True) for part in _parts(cell, width)] for row in table.rows
     ]
     return header, rows
+
+
+def flat_forms(table: Table) -> list[Form]:
+    """How the figures of each of those columns are written."""
+    forms: list[Form] = []
+    for place, column in enumerate(table.columns):
+        width = max((_width(row[place]) for row in table.rows), default=1)
+        forms += [column.form] * min(width, 3) + ["count"] * (width == 4)
+    return forms
 
 
 def to_csv(table: Table) -> str:

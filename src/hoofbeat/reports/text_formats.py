@@ -55,7 +55,7 @@ def to_markdown(report: Report, charts: Mapping[str, str] | None = None) -> str:
     if report.models:
         models = "; ".join(f"{_line(role)}: {_line(name)}" for role, name in report.models)
         parts.append(f"Models used: {models}.")
-    parts.extend(_blocks(report.blocks, charts or {}))
+    parts.extend(_blocks((*report.blocks, *report.origin), charts or {}))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -112,7 +112,7 @@ def _view(block: QuestionView | AnswerView | PairView | GridView | Viewer, chart
                 yield from _entry(entry, charts)
             more = block.total - len(block.entries)
             if more:
-                yield f"> {more:,} more {block.noun} stand in `report.html`, and in the artefact's own tables."
+                yield f"> {more:,} more {block.noun} are in `report.html` and in the artefact's tables."
             if block.left_out:
                 yield f"> {block.left_out:,} more {block.noun} are not shown here; all are in the artefact's tables."
 

@@ -51,7 +51,7 @@ def published_documents(folder: Path) -> list[Document]:
             raise InputError(
                 f"a document can't be read: {entry.reason}",
                 where=f"{folder / _PUBLISHED}, {entry.member}",
-                fix="mend it, or import what can be read: hoofbeat corpus import",
+                fix="correct it, or import the other documents: hoofbeat corpus import",
             )
         documents.append(entry.document)
     return documents

@@ -49,16 +49,16 @@ _LEAD = re.compile(r"^\W*(?:the )?passage(?: that answers the question)?\W*:[\s*
 
 
 def generation_options(tokens: int, *more: StageOption) -> tuple[StageOption, ...]:
-    """The options of a stage that has a model write documents of at most so many tokens, and its own."""
+    """The options of a stage that has a model write documents of at most `tokens` tokens, and its own."""
     return (
-        StageOption("n", 1, "how many documents are written", min_=1, max_=64),
+        StageOption("n", 1, "how many documents the model writes", min_=1, max_=64),
         *more,
         StageOption(
-            "task", DEFAULT_TASK, "what is written: answer, case, diagnosis … or FILE.toml#NAME", check=query_task
+            "task", DEFAULT_TASK, "what the model writes: answer, case, diagnosis … or FILE.toml#NAME", check=query_task
         ),
-        StageOption("model", "", "the language model; the command's where none is named"),
+        StageOption("model", "", "the language model; by default the command's"),
         StageOption("tokens", tokens, "the maximum length of a document", min_=16, max_=65536),
-        StageOption("temperature", 0.0, "how varied documents are", min_=0, max_=2),
+        StageOption("temperature", 0.0, "sampling temperature", min_=0, max_=2),
         StageOption("seed", 0, "the seed of the first document", min_=0, max_=2.0**31 - 1),
     )
 
@@ -152,7 +152,7 @@ class DocumentWriter(QueryWriter):
         async def work(item: tuple[PromptDraft, int]) -> _Written:
             return await self._draw(model, settings, *item)
 
-        written = iter(model.run(plan, work, title=f"writing queries: {self}", progress=tools.progress))
+        written = iter(model.run(plan, work, title=f"Write queries: {self}", progress=tools.progress))
         results = list(queries)
         for place, draft in zip(places, drafts, strict=True):
             results[place] = self._fused(queries[place], draft, list(islice(written, settings.n)))
@@ -196,7 +196,7 @@ class DocumentWriter(QueryWriter):
         if text:
             return _Written(text, step)
         cut = outcome.reply.finish == "length"
-        why = "the output limit was reached before the text began" if cut else "the model wrote nothing of its own"
+        why = "the output limit was reached before the text began" if cut else "the model wrote no new text"
         return _Written("", step, Failure(kind="truncated" if cut else "unreadable", message=why))
 
     def _fused(self, query: SearchQuery, draft: PromptDraft, written: Sequence[_Written]) -> SearchQuery:

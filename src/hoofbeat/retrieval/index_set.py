@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hoofbeat.engine import current_engine
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
-from hoofbeat.progress import SILENT, Progress
+from hoofbeat.progress import SILENT, Named, Progress
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.index.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
@@ -33,7 +33,6 @@ from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
 from hoofbeat.retrieval.index.postgres_vectors import LoadedVectors, open_table
 from hoofbeat.retrieval.index.query_vectors import Instructions, instructions
 from hoofbeat.retrieval.index.shards import (
-    PASSAGES,
     CollectionTerms,
     LexicalShards,
     ShardedBm25,
@@ -41,6 +40,7 @@ from hoofbeat.retrieval.index.shards import (
     ShardEdges,
     load_vectors,
 )
+from hoofbeat.retrieval.index.stored_texts import PASSAGES, StoredTexts
 from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.index.window_pieces import PieceSearcher, WindowTally, texts_to_encode
 from hoofbeat.retrieval.line import Node, stages
@@ -156,7 +156,7 @@ class PassageCollection:
         return self._dense[key]
 
     def place_of(self, passage_id: str) -> int | None:
-        """Where a passage stands, by its id."""
+        """The position of a passage, by its id."""
         head, _, number = passage_id.rpartition("#")
         for document in (head, head.rpartition("#")[0]):
             if document in self._numbers and number.isdecimal():
@@ -166,7 +166,7 @@ class PassageCollection:
         return self._places.get(passage_id)
 
     def places_of(self, documents: Collection[str]) -> Indices:
-        """Where the passages of these documents stand, ascending; an unknown document is an error."""
+        """The positions of the passages of these documents, ascending; an unknown document is an error."""
         unknown = [document for document in documents if document not in self._numbers]
         if unknown:
             raise UsageError(
@@ -186,7 +186,10 @@ class PassageCollection:
 
     def _kept_postings(self) -> Postings:
         def build() -> Postings:
-            return Postings.build(self.texts(), self.analyzer, self.progress, count=len(self.passages))
+            texts: Iterator[str] | StoredTexts = self.texts()
+            if self.place is not None and current_engine().name != "local":
+                texts = StoredTexts(self.place.inside(_PASSAGES_PART))
+            return Postings.build(texts, self.analyzer, self.progress, count=len(self.passages))
 
         if self.place is None:
             return build()
@@ -261,7 +264,13 @@ class PassageCollection:
             made = texts_to_encode(some, encoder, before, truncate=truncate)
             if not made.texts:
                 return np.empty((0, encoder.dimension), np.float32), made.owners, made.tally
-            return encoder.encode_documents(made.texts, words, self.progress), made.owners, made.tally
+            return (
+                encoder.encode_documents(
+                    made.texts, words, Named(self.progress, f"encoding passages ({encoder.name})")
+                ),
+                made.owners,
+                made.tally,
+            )
 
         def save(draft: Path) -> None:
             vectors, owners, tally = build()
@@ -296,8 +305,8 @@ def _lay_out(passages: Sequence[Passage]) -> tuple[list[str], Indices]:
         document_of[place] = number
         if number != len(numbers) - 1:
             raise InputError(
-                f"the passages of {passage.document!r} do not follow each other",
-                fix="give all passages of a document one after the other; check that none was imported twice",
+                f"the passages of {passage.document!r} are not adjacent",
+                fix="list all passages of a document together; check that no document was imported twice",
             )
         if passage.document != last:
             here.clear()
@@ -426,7 +435,7 @@ class IndexSet:
             (root.folder / f".{os.getpid()}.probe").unlink()
         except OSError as err:
             self.trouble = (
-                f"indexes can't be kept in {place.folder} ({err.strerror}); set HOOFBEAT_CACHE to a folder of yours"
+                f"indexes can't be kept in {place.folder} ({err.strerror}); set HOOFBEAT_CACHE to a folder that you own"
             )
             return None
         return root
@@ -448,7 +457,8 @@ class IndexSet:
         if key not in self._collections:
             if self._ordered and self.source == ():
                 raise UsageError(
-                    f"these passages are cut already and can't be cut as {chunking}", fix="leave chunk= out of the line"
+                    f"these passages are already cut and can't be cut again as {chunking}",
+                    fix="remove chunk= from the line",
                 )
             self._add(key, self._cut(chunking, key))
         return self._collections[key]
@@ -525,7 +535,7 @@ class IndexSet:
         self._collections[key] = collection
         self._ordered.append(collection)
         if collection.documents != self._ordered[0].documents:
-            raise InputError("the documents changed while they were read", fix="run the command again")
+            raise InputError("the documents changed while Hoofbeat read them", fix="run the command again")
 
     def _cut(self, chunking: Chunking, key: tuple[str, str]) -> PassageCollection:
         spans = self.tokens(key[1]) if chunking.needs_tokens else None

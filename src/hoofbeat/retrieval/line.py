@@ -36,7 +36,7 @@ from hoofbeat.registry import registry
 Role = Literal["query writer", "ranker", "reranker"]
 
 _DUTIES: dict[Role, str] = {
-    "query writer": "writes queries, so a ranker must follow it",
+    "query writer": "only writes queries, so a ranker must follow it",
     "ranker": "ranks the whole collection, so it can't follow another ranker",
     "reranker": "reorders what a ranker found, so it must follow one",
 }
@@ -341,7 +341,7 @@ class _Parser:
         writers = [(column, node) for column, node in steps if node.role == "query writer"]
         if len(writers) > 1:
             column, node = writers[1]
-            self.fail(column, f"{node} would discard what {writers[0][1]} has written", "use one query writer")
+            self.fail(column, f"{node} would discard the queries of {writers[0][1]}", "use one query writer")
         ranked = False
         for column, node in steps:
             if ranked != (node.role == "reranker"):
@@ -364,19 +364,19 @@ class _Parser:
         while self.take("+"):
             given = _PLUS.with_options(self.options(_PLUS))
             if settings is not None and given != settings:
-                self.fail(self.at, "the + of one fusion differ", "write the same options at each +")
+                self.fail(
+                    self.at, "the + signs of one fusion have different options", "write the same options after each +"
+                )
             settings = given
             terms.append(self.term())
         if len(terms) == 1:
             column, part = terms[0]
             if part.weight != 1:
-                self.fail(
-                    column, "a weight means something only in a fusion", "remove it, or fuse another stage with +"
-                )
+                self.fail(column, "only a fusion can have weights", "remove it, or fuse another stage with +")
             return start, part.node
         for column, part in terms:
             if part.node.role != "ranker":
-                self.fail(column, f"{part.node} can't be fused: it ranks nothing by itself", "fuse rankers only")
+                self.fail(column, f"{part.node} can't be fused: it does not rank by itself", "fuse rankers only")
         assert settings is not None
         return start, Fusion(tuple(part for _, part in terms), settings.count("k"), settings.count("depth"))
 
@@ -388,7 +388,7 @@ class _Parser:
         self.at = number.end()
         weight = float(number[0])
         if not 0 < weight < math.inf:
-            self.fail(column, f"{number[0]} is no weight", "weights are positive numbers")
+            self.fail(column, f"{number[0]} is not a weight", "weights are positive numbers")
         if not self.take("*"):
             self.fail(self.at, f"a stage must follow the weight {number[0]}", f"write {number[0]}*stage")
         return column, FusionPart(self.atom(), weight)
@@ -424,7 +424,7 @@ class _Parser:
         if not self.take("@"):
             return None
         if not stage.takes_depth:
-            self.fail(column, f"{stage.name} takes no depth", "remove the @ and its number")
+            self.fail(column, f"{stage.name} has no depth", "remove the @ and its number")
         self.skip()
         match = _DEPTH.match(self.text, self.at)
         if not match or int(match[0]) == 0:
@@ -527,18 +527,20 @@ class Variant(NamedTuple):
 
 
 def variants(text: str) -> list[Variant]:
-    """Every line that a text with braces stands for, in the order they are written; a text without gives itself."""
+    """Every line that a text with braces gives, in the order they are written; a text without gives itself."""
     pieces = _BRACES.split(text)
     outside, inside = pieces[::2], [piece.split("|") for piece in pieces[1::2]]
     if any("{" in piece or "}" in piece for piece in outside):
-        raise UsageError("a brace is not closed, or stands in another", where=text, fix="write {one|other}")
+        raise UsageError("a brace is not closed, or is inside another", where=text, fix="write {one|other}")
     if any(len(choices) < 2 for choices in inside):
-        raise UsageError("braces hold at least two alternatives", where=text, fix="write {one|other}")
+        raise UsageError("braces must hold at least two alternatives", where=text, fix="write {one|other}")
     count = 1
     for choices in inside:
         count *= len(choices)
     if count > _MOST:
-        raise UsageError(f"the braces stand for {count} lines", where=text, fix=f"at most {_MOST} are run at once")
+        raise UsageError(
+            f"the braces give {count} lines", where=text, fix=f"use braces that give at most {_MOST} lines"
+        )
     names = _names(outside[:-1])
     made = []
     for chosen in itertools.product(*inside):

@@ -56,7 +56,7 @@ def query_task(spec: str) -> QueryTask | None:
     known = read_table(path, _Tasks).tasks if path else _shipped().tasks
     if name not in known:
         names = [*known] if path else [DEFAULT_TASK, *known]
-        fix = f"{did_you_mean(name, names)}choose one of: {', '.join(names)}; or a file of yours: FILE.toml#NAME"
+        fix = f"{did_you_mean(name, names)}choose one of: {', '.join(names)}; or your own file: FILE.toml#NAME"
         raise UsageError(f"there is no task {spec!r}", fix=fix)
     return known[name]
 

@@ -160,7 +160,7 @@ class Retriever:
         if (documents is not None and not documents) or (asks and self.indexes.empty):
             return searched
         batch_size = max(1, len(places)) if asks else _BATCH
-        with self.indexes.progress.task(f"searching: {self.line}", len(places)) as task:
+        with self.indexes.progress.task(f"Search: {self.line}", len(places)) as task:
             for first in range(0, len(places), batch_size):
                 batch = places[first : first + batch_size]
                 for place, found in zip(
@@ -226,7 +226,7 @@ class Retriever:
     def model(self, spec: str) -> Model:
         """The language model of that name, for stages that ask one."""
         if self._model is None:
-            raise UsageError(f"the line {self.line} asks a language model", fix="name one: --model embedded")
+            raise UsageError(f"the line {self.line} needs a language model", fix="name one: --model embedded")
         return self._model(spec)
 
     def _hits(self, found: RankedUnits) -> list[Hit]:

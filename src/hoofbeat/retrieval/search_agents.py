@@ -37,7 +37,7 @@ _SAME_AGAIN = 2
 class AgentSettings(Struct, frozen=True, kw_only=True):
     """How an agent works.
 
-    `turns` is the most searches it may make, `top` how many passages each brings, `reads` how many characters of a
+    `turns` is the maximum number of searches, `top` how many passages each returns, `reads` how many characters of a
     passage it is shown, `tokens` the most it may write in all (repairs of unreadable output come on top). With
     `condense`, passages are condensed by a call of their own. `name` stands in the trace. Other prompts must take the
     same variables and fill the same fields.
@@ -327,14 +327,14 @@ def agent_options(turns: int, top: int, reads: int) -> tuple[StageOption, ...]:
     """The options of a search agent."""
     return (
         StageOption("turns", turns, "the maximum number of searches", min_=1, max_=50),
-        StageOption("top", top, "how many passages each search brings", min_=1, max_=100),
-        StageOption("reads", reads, "how many characters of a passage are shown", min_=50, max_=20000),
-        StageOption("in", "", "the folder of another corpus that the agent searches; the same where none is named"),
-        StageOption("with", "", "the line it searches with; what follows it where none is named", check=parse),
-        StageOption("model", "", "the language model; the command's where none is named"),
-        StageOption("tokens", 4096, "the maximum that is written in all", min_=256, max_=262144),
-        StageOption("temperature", 0.0, "how varied the steps are", min_=0, max_=2),
-        StageOption("seed", 0, "the seed where they vary", min_=0, max_=2.0**31 - 1),
+        StageOption("top", top, "how many passages each search returns", min_=1, max_=100),
+        StageOption("reads", reads, "how many characters of a passage the model sees", min_=50, max_=20000),
+        StageOption("in", "", "the folder of another corpus to search; by default the same corpus"),
+        StageOption("with", "", "the line it searches with; by default the stages after it", check=parse),
+        StageOption("model", "", "the language model; by default the command's"),
+        StageOption("tokens", 4096, "the maximum number of output tokens in total", min_=256, max_=262144),
+        StageOption("temperature", 0.0, "sampling temperature", min_=0, max_=2),
+        StageOption("seed", 0, "the seed where the temperature is above 0", min_=0, max_=2.0**31 - 1),
     )
 
 

@@ -95,7 +95,7 @@ class RankedUnits(NamedTuple):
             return RankedUnits.empty(msgspec.structs.replace(self.query, failure=scores))
         new = np.array(scores, np.float64)
         if not np.isfinite(new).all():
-            failure = Failure(kind="unreadable", message=f"{stage} gave scores that are no numbers")
+            failure = Failure(kind="unreadable", message=f"{stage} gave scores that are not numbers")
             return RankedUnits.empty(msgspec.structs.replace(self.query, failure=failure))
         order = np.argsort(-new, kind="stable")
         rest = slice(len(new), None)

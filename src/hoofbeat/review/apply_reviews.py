@@ -103,7 +103,7 @@ def by_item(labels: Iterable[ReviewLabel], where: str = "") -> dict[str, dict[st
     for label in labels:
         if label.criterion not in _KNOWN:
             raise InputError(
-                f"the criterion {label.criterion!r} of a label for {label.item} says nothing about a benchmark",
+                f"the criterion {label.criterion!r} of a label for {label.item} is not a criterion for benchmarks",
                 where=where or None,
                 fix="apply labels of a review of a benchmark",
             )
@@ -163,7 +163,7 @@ def _excluded(labels: Labels, _rules: VerdictRules, where: str) -> tuple[str, st
         strange = sorted(_values(labels, criterion) - _ANNOTATOR - _EXPERT)
         if strange:
             raise InputError(
-                f"the label {strange[0]!r} by {criterion!r} means nothing here",
+                f"the label {strange[0]!r} by {criterion!r} is not known",
                 where=where or None,
                 fix="an annotator says ok or flag, an expert keep or exclude",
             )
@@ -274,7 +274,7 @@ def _with(
     document = source(question.documents[0]) if question.documents else None
     if document is None:
         raise InputError(
-            f"a revision adds words of the source to {question.id}, and the source is not at hand",
+            f"a revision adds words of the source to {question.id}, and the source is missing",
             fix="put the corpus beside the benchmark, or name it with --corpus",
         )
     found = find_quote(document, words, min_score=rules.quote_match)
@@ -332,8 +332,8 @@ def diff_markdown(
     lines = [
         f"# {_line(name)}: what reviewers' decisions changed",
         "",
-        f"Version {version}. {kept} questions stay, {len(dropped)} went, "
-        f"{len(changed)} were changed; {unlabelled} were seen by nobody.",
+        f"Version {version}. {kept} questions kept, {len(dropped)} dropped, {len(changed)} changed. "
+        f"Nobody reviewed {unlabelled}.",
         "",
     ]
     if dropped:
@@ -422,13 +422,13 @@ class ReviewOutcome(Struct, frozen=True, kw_only=True):
         """What a reader should know."""
         found = []
         if self.waits:
-            found.append(f"{len(self.waits)} flagged questions wait for an expert's word, and stay for now")
+            found.append(f"{len(self.waits)} flagged questions wait for an expert and are kept for now")
         if self.elsewhere:
-            found.append(f"{self.elsewhere} labels are for items that are no questions here")
+            found.append(f"{self.elsewhere} labels are for items that are not questions of this benchmark")
         return found
 
 
-NO_ORIGIN = "nothing beside the labels says which version they are of; only their items are checked"
+NO_ORIGIN = "the labels do not say which version they belong to; only their items were checked"
 
 
 def supporting_labels(folder: JudgmentFolder) -> list[ReviewLabel]:
@@ -467,7 +467,7 @@ def labels_to_apply(
         return found, None
     if bool(studies) == (file is not None):
         raise UsageError(
-            "what is to be applied?",
+            "no labels to apply",
             fix="name a study (--study), a file of labels (--labels) or judgments of relevance (--judged)",
         )
     labels, origin = _labels_of_people(artefact, database, studies, file)
@@ -531,7 +531,9 @@ def apply_labels(
     said = by_item(labels, where)
     if not said.keys() & here:
         raise InputError(
-            "none of these labels is for a question of this benchmark", where=where or None, fix="name its own labels"
+            "none of these labels is for a question of this benchmark",
+            where=where or None,
+            fix="name the labels of this benchmark",
         )
     rules = rules_of(artefact.manifest.settings)
     items = _items(artefact)

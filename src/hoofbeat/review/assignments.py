@@ -58,12 +58,12 @@ class AssignmentPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         """Refuse what can't be a plan."""
         if min(self.per_item, self.overlap_by, self.sample, self.max_per_person) < 0:
-            raise UsageError("a plan counts from 0 upwards", fix="give whole numbers that are not negative")
+            raise UsageError("the numbers of a plan can't be negative", fix="give whole numbers that are not negative")
         if not 0 <= self.overlap <= 1:
-            raise UsageError(f"the overlap {self.overlap:g} is no share", fix="give a number from 0 to 1")
+            raise UsageError(f"the overlap {self.overlap:g} is not a share", fix="give a number from 0 to 1")
         if self.overlap and 0 < self.overlap_by <= self.per_item:
             raise UsageError(
-                f"items of the overlap are to be seen by {self.overlap_by}, as many as the others",
+                f"overlap items have {self.overlap_by} reviewers, as many as the others",
                 fix=f"give more than {self.per_item}, or 0 for everybody",
             )
 

@@ -60,7 +60,7 @@ class CaseStore(StoreBase):
                 return _repeated(earlier, rows, seen.id)
             if base != (rows[-1].version if rows else 0):
                 raise ReviewRefusalError(
-                    "somebody has decided on this case meanwhile", fix="load the page again and look at it", status=409
+                    "someone else has decided on this case", fix="reload the page to see the decision", status=409
                 )
             made = CaseDecision(
                 case=seen.id,
@@ -108,7 +108,7 @@ def _checked(seen: DisagreementCase, *, status: str, **texts: str) -> dict[str, 
         raise ReviewRefusalError(f"there is no status {status!r}", fix=f"one of {', '.join(STATUSES)}")
     kept = {name: storable_text(text).strip() for name, text in texts.items()}
     if status == "follow" and not kept["follow"]:
-        raise ReviewRefusalError("whom do you follow?", fix=f"choose {seen.a.source} or {seen.b.source}")
+        raise ReviewRefusalError("no source to follow is chosen", fix=f"choose {seen.a.source} or {seen.b.source}")
     if status != "follow":
         kept["follow"] = ""
     for name, text in kept.items():
@@ -122,7 +122,7 @@ def _may_decide(connection: Connection, person: str) -> str:
     """The name of a person who may decide; others are refused."""
     row = connection.execute(select(people).where(people.c.id == person, people.c.active)).one_or_none()
     if row is None:
-        raise not_yours("your invitation is not valid any more")
+        raise not_yours("your invitation is no longer valid")
     if row.role not in ("adjudicator", "admin"):
         raise not_yours("only adjudicators and admins decide on cases")
     return str(row.name)
@@ -131,7 +131,7 @@ def _may_decide(connection: Connection, person: str) -> str:
 def _repeated(earlier: Row[Any, Any, Any], rows: Sequence[Row[Any]], case: str) -> CaseDecision:
     """The decision that this very request made before."""
     if (earlier.what, earlier.item) != ("case decided", case):
-        raise ReviewRefusalError("this id was used for another save", fix="load the page again", status=409)
+        raise ReviewRefusalError("this id was used for another save", fix="reload the page", status=409)
     version = from_json(earlier.after, dict[str, Any])["version"]
     return next(_decision_of(row) for row in rows if row.version == version)
 

@@ -49,6 +49,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.schema import CreateColumn
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.review_records import DatabaseError, ReviewRefusalError, not_here
@@ -67,6 +68,7 @@ studies = Table(
     Column("settings", Text, nullable=False),
     Column("created", Double, nullable=False),
     Column("closed", Boolean, nullable=False),
+    Column("made_from", Text, nullable=False, server_default="[]"),
 )
 items = Table(
     "review_items",
@@ -87,6 +89,8 @@ people = Table(
     Column("active", Boolean, nullable=False),
     Column("invited", Double, nullable=False),
     Column("token", Text, unique=True),
+    Column("token_until", Double, nullable=False, server_default="0"),
+    Column("token_used", Double, nullable=False, server_default="0"),
 )
 sessions = Table(
     "review_sessions",
@@ -212,7 +216,19 @@ def _third(connection: Connection) -> None:
     _keep(connection, case_decisions)
 
 
-_STEPS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third)
+def _fourth(connection: Connection) -> None:
+    """Invitations end: those made before this have a week from now. Studies keep what their artefact was made from."""
+    for table, name in ((studies, "made_from"), (people, "token_until"), (people, "token_used")):
+        if name not in {each["name"] for each in inspect(connection).get_columns(table.name)}:
+            made = CreateColumn(table.c[name]).compile(dialect=connection.dialect)
+            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {made}"))
+    connection.execute(update(people).values(token_until=time.time() + OLD_LINK_HOURS * 3600))
+
+
+OLD_LINK_HOURS = 24.0 * 7
+"""How long links go on that were made before links ended."""
+
+_STEPS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third, _fourth)
 """Step n brings a database of version n to version n + 1; a new layout adds a step and never changes an old one."""
 
 
@@ -353,7 +369,7 @@ class Database:
         """That the file is still where it was: what goes into one that was removed is kept by nobody."""
         if self._file is not None and self._file != _identity(self.where):
             raise DatabaseError(
-                "the file of the reviews was removed or replaced while the server runs: nothing of this was kept",
+                "the file of the reviews was removed or replaced while the server was running: nothing was saved",
                 where=self.where,
                 fix="stop the server, put the file back, and start it again",
             )
@@ -372,7 +388,7 @@ class Database:
         except PoolTimeout:
             raise DatabaseError("the database is too busy", where=self.where, fix="try again in a moment") from None
         except UnicodeError:
-            raise not_here("there is nothing of this name") from None
+            raise not_here("this name does not exist") from None
         except ssl.SSLError as err:
             what, fix = ssl_words(err)
             raise DatabaseError(what, where=self.where, fix=fix) from None
@@ -380,7 +396,7 @@ class Database:
             raise _in_words(err, self.kind, self.where) from None
         except (SQLAlchemyError, OSError) as err:
             raise DatabaseError(
-                f"the database can't be used ({type(err).__name__})", where=self.where, fix="look at its address"
+                f"the database can't be used ({type(err).__name__})", where=self.where, fix="check its address"
             ) from None
 
 
@@ -417,7 +433,7 @@ def _sqlite(url: URL) -> Engine:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # for the owner alone: it holds what people said
     except OSError as err:
         raise DatabaseError(
-            f"the file of the reviews can't be written: {err.strerror}", where=str(path), fix="name another file"
+            f"the reviews file can't be written: {err.strerror}", where=str(path), fix="name another file"
         ) from None
     engine = create_engine(
         url,
@@ -491,18 +507,18 @@ def _postgresql(url: URL, **pool: Any) -> Engine:
 def _in_words(err: DBAPIError, kind: str, where: str) -> DatabaseError | ReviewRefusalError:
     """What went wrong, in our words: the driver's own may quote statements, values and addresses."""
     if kind == "postgresql" and error_code(err.orig) == "22021":  # a zero character, which no text here has
-        return not_here("there is nothing of this name")
+        return not_here("this name does not exist")
     what, fix = _sqlite_words(str(err.orig)) if kind == "sqlite" else server_words(err.orig)
     return DatabaseError(what, where=where, fix=fix)
 
 
 def _sqlite_words(said: str) -> tuple[str, str]:
     if "not a database" in said or "malformed" in said:
-        return "this file is no database of reviews, or it is damaged", "name another file, or restore a copy"
+        return "this file is not a database of reviews, or it is damaged", "name another file, or restore a copy"
     if "readonly" in said or "unable to open" in said:
-        return "the file of the reviews can't be written", "look at the rights of the file and its folder"
+        return "the reviews file can't be written", "check the permissions of the file and its folder"
     if "full" in said or "I/O error" in said:
-        return "the disk is full or fails: nothing of this was kept", "free some space and try again"
+        return "the disk is full or broken: nothing was saved", "free some space and try again"
     if "locked" in said or "busy" in said:
-        return "another program holds the file of the reviews", "wait until it is done, and try again"
-    return "the file of the reviews can't be used", "look at the file, or name another"
+        return "another program uses the file of the reviews", "wait until it has finished, then try again"
+    return "the reviews file can't be used", "check the file, or name another"

@@ -57,9 +57,9 @@ class ExamRules(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what can't be kept."""
         if self.per_person < 0:
-            raise UsageError(f"{self.per_person} questions can't be asked", fix="give 1 or more, or 0 for all")
+            raise UsageError(f"{self.per_person} is not a number of questions", fix="give 1 or more, or 0 for all")
         if not 0 <= self.inside <= 1:
-            raise UsageError(f"{self.inside:g} is no share of questions", fix="give a number from 0 to 1")
+            raise UsageError(f"{self.inside:g} is not a share of questions", fix="give a number from 0 to 1")
         if not 0 <= self.minutes <= _MAX_MINUTES:
             raise UsageError(f"{self.minutes:g} minutes can't be a limit", fix="give more than 0, or 0 for no limit")
         ascending = all(a < b for a, b in zip(self.stages, self.stages[1:], strict=False))
@@ -177,7 +177,8 @@ def exam_study(
         )
     if per_person > len(asked):
         raise UsageError(
-            f"{per_person} questions a person are more than the {len(asked)} there are", fix=f"give {len(asked)} or 0"
+            f"{per_person} questions per person are more than the {len(asked)} that exist",
+            fix=f"give {len(asked)} or 0",
         )
     rules = ExamRules(
         per_person=per_person,
@@ -197,6 +198,7 @@ def exam_study(
         form=FORM,
         source=bench.artefact.path.name,
         source_sha256=reference.sha256,
+        made_from=tuple(ref.sha256 for ref in bench.artefact.manifest.inputs),
         settings={
             "of": bench.artefact.manifest.kind,
             "seed": seed,

@@ -161,7 +161,9 @@ def write_exam_run(
     answers = exam_answers(store, study, blind=blind, now=now)
     if not answers:
         raise InputError(
-            "nobody has finished this exam yet", where=study.id, fix="wait until somebody has, or close the study"
+            "nobody has finished this exam yet",
+            where=study.id,
+            fix="wait until someone has finished, or close the study",
         )
     rows = exam_rows(store, study, blind=blind, now=now)
     asked = {answer.question for answer in answers}

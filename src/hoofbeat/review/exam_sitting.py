@@ -263,7 +263,7 @@ def answer_of(entry: ExamQuestion, said: str) -> str:
         return ""
     place = ascii_uppercase.find(said) if len(said) == 1 else -1
     if not 0 <= place < len(entry.options):
-        raise ReviewRefusalError("this is none of the options", fix="choose one of them")
+        raise ReviewRefusalError("this is not one of the options", fix="choose one of them")
     return entry.options[place]
 
 
@@ -293,7 +293,7 @@ def submit_answer(
     _check_time(sitting)
     answer = answer_of(entry, said)
     if not answer:
-        raise ReviewRefusalError("there is no answer yet", fix="choose or write one, or leave the question open")
+        raise ReviewRefusalError("there is no answer yet", fix="choose or write one, or answer later")
 
     def change(entry: ExamQuestion) -> tuple[ExamQuestionRecord, LabelState]:
         _check_stage(entry, stage)
@@ -335,15 +335,13 @@ def _check_time(sitting: ExamSitting) -> None:
     if sitting.study.closed:
         raise study_closed()
     if sitting.time_up:
-        raise ReviewRefusalError(
-            "the time is up, and this came too late", fix="what was marked before counts; see your result", status=409
-        )
+        raise ReviewRefusalError("the time is up", fix="your marked answers count; see your result", status=409)
 
 
 def _check_stage(entry: ExamQuestion, stage: int) -> None:
     if entry.done or stage != entry.stage:
         raise ReviewRefusalError(
-            "this was answered already and can't be changed", fix="go on with the next", status=409
+            "this question is already answered and can't be changed", fix="continue with the next", status=409
         )
 
 
@@ -364,7 +362,7 @@ def _changed(
             return load_sitting(store, sitting.study, sitting.person, sitting.now)
         sitting = load_sitting(store, sitting.study, sitting.person, sitting.now)
         entry = sitting.entries[entry.place - 1]
-    raise ReviewRefusalError("this question is being answered somewhere else", fix="load the page again", status=409)
+    raise ReviewRefusalError("this question is open in another tab or device", fix="reload the page", status=409)
 
 
 def _save(

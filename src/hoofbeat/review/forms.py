@@ -72,8 +72,9 @@ class FormField(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is asked of every item of a study. Of the fields in `at_least_one`, one that is asked must be filled in.
 
-    `blinded`: items go by codes, and two answers are in random order. `shows` are parts of an answer that this form
-    shows beside the text: its `options`, its `reasoning`, its `sources`.
+    `blinded`: items go by codes, and two answers are in random order. `hides`: while the study is open, nobody may see
+    what items are made from, which holds for every blinded form. `shows` are parts of an answer that this form shows
+    beside the text: its `options`, its `reasoning`, its `sources`.
     """
 
     title: str
@@ -81,6 +82,7 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     fields: tuple[FormField, ...] = ()
     name: str = ""
     blinded: bool = False
+    hides: bool = False
     at_least_one: tuple[str, ...] = ()
     shows: tuple[Literal["options", "reasoning", "sources"], ...] = ()
 
@@ -119,6 +121,11 @@ def load_form(name: str, settings: Mapping[str, Any] | None = None) -> Form:
         raise UsageError(f"there is no form {name!r}", fix=f"use one of: {', '.join(form_names())}")
     form = _shipped(name)
     return _pair_form(form, settings or {}) if name == "pair" else form
+
+
+def form_hides(name: str) -> bool:
+    """Whether a study of this form keeps something from those who take part; of an unknown form that is assumed."""
+    return name not in form_names() or _shipped(name).hides or _shipped(name).blinded
 
 
 def form_for(study: Study, item: ReviewItem) -> Form:
@@ -214,7 +221,7 @@ def check_values(form: Form, item: ReviewItem, values: Mapping[str, Any], *, com
     fields = asked_fields(form, item)
     unknown = sorted(set(values) - {field.name for field in form.fields})
     if unknown:
-        raise InputError(f"the form has no field {unknown[0]!r}", fix="load the page again")
+        raise InputError(f"the form has no field {unknown[0]!r}", fix="reload the page")
     taken: dict[str, Any] = {}
     for field in fields:
         value = _checked(field, values.get(field.name))
@@ -235,11 +242,11 @@ def _check_complete(form: Form, fields: tuple[FormField, ...], taken: Mapping[st
     asked = [field for field in fields if field_applies(field, taken)]
     missing = [field.label for field in asked if field.required and field.name not in taken]
     if missing:
-        raise InputError(f"still to be filled in: {'; '.join(missing)}", fix="answer what is marked, or skip the item")
+        raise InputError(f"not filled in: {'; '.join(missing)}", fix="answer the marked questions, or skip the item")
     either = [field for field in asked if field.name in form.at_least_one]
     if either and not any(field.name in taken for field in either):
         names = " or ".join(field.label for field in either)
-        raise InputError(f"one of these must be filled in: {names}", fix="fill one in, or choose another answer")
+        raise InputError(f"fill in one of these: {names}", fix="fill one in, or choose another answer")
 
 
 def _checked(field: FormField, value: object) -> Any:
@@ -250,16 +257,16 @@ def _checked(field: FormField, value: object) -> Any:
         chosen = [value] if isinstance(value, str) else value
         allowed = [choice.value for choice in field.choices]
         if not isinstance(chosen, list | tuple) or any(each not in allowed for each in chosen):
-            raise InputError(f"{field.label}: one of these is no option that can be chosen", fix="choose from the list")
+            raise InputError(f"{field.label}: one of these is not an option", fix="choose from the list")
         return [each for each in allowed if each in chosen]
     if not isinstance(value, str):
-        raise InputError(f"{field.label}: this is no answer", fix="load the page again")
+        raise InputError(f"{field.label}: this is not an answer", fix="reload the page")
     if field.kind != "text":
         if value not in [choice.value for choice in field.choices]:
-            raise InputError(f"{field.label}: {value[:40]!r} is no answer to this", fix="choose from the list")
+            raise InputError(f"{field.label}: {value[:40]!r} is not an answer to this", fix="choose from the list")
         return value
     if len(value) > _MAX_LENGTH:
-        raise InputError(f"{field.label}: the text is too long", fix=f"{_MAX_LENGTH:,} characters are allowed")
+        raise InputError(f"{field.label}: the text is too long", fix=f"{_MAX_LENGTH:,} characters is the maximum")
     return typed(value)
 
 
@@ -331,7 +338,7 @@ class WorklistProgress(Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """The counts as a line."""
-        drafts = f" ({self.drafts} begun)" if self.drafts else ""
+        drafts = f" ({self.drafts} started)" if self.drafts else ""
         return f"{self.done} of {self.total} done, {self.skipped} skipped, {self.left} left{drafts}"
 
 

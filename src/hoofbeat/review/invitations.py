@@ -2,6 +2,9 @@
 
 A secret (the token of an invitation, a session's cookie) is 256 random bits. Only its hash is kept, so whoever reads
 the database, or a copy of it, can't sign in with its content.
+
+An invitation's link works once and ends after some days: mails are forwarded, kept and read by others. The session that
+it opens goes on for as long as its person comes back.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from hoofbeat.errors import UsageError
@@ -23,9 +27,15 @@ from hoofbeat.review.review_records import Person, PersonRole, not_here
 from hoofbeat.review.store_base import StoreBase, from_json, to_json
 
 SESSION_HOURS = 24.0 * 14
+"""How long a session goes on after its person was last here."""
+
+LINK_DAYS = 7
+"""For how many days an invitation's link can be used."""
+
+_DAY = 24 * 3600.0
 _NAME_LENGTH = 120
 _OF_SESSION = (
-    select(people)
+    select(people, sessions.c.expires)
     .join(sessions, sessions.c.person == people.c.id)
     .where(sessions.c.secret == bindparam("of_secret"), sessions.c.expires > bindparam("now"), people.c.active)
 )
@@ -40,9 +50,16 @@ class PeopleStore(StoreBase):
     """The people of the review store."""
 
     def invite(
-        self, name: str, role: PersonRole, *, by: str, groups: Sequence[str] = (), studies: Sequence[str] = ()
+        self,
+        name: str,
+        role: PersonRole,
+        *,
+        by: str,
+        groups: Sequence[str] = (),
+        studies: Sequence[str] = (),
+        days: float = LINK_DAYS,
     ) -> tuple[Person, str]:
-        """Somebody new, and the token of their invitation, which is shown once and can't be read again."""
+        """Somebody new, and the token of their invitation: shown once, and good once within so many days."""
         name = " ".join(name.split())
         if not 0 < len(name) <= _NAME_LENGTH or not name.isprintable():
             raise UsageError(f"a name has 1 to {_NAME_LENGTH} printable characters", fix="give the person's name")
@@ -51,13 +68,15 @@ class PeopleStore(StoreBase):
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:
             _check_studies(connection, studies)
+            now = time.time()
             person = Person(
                 id=f"p-{secrets.token_hex(4)}",
                 name=name,
                 role=role,
                 groups=tuple(groups),
                 studies=tuple(studies),
-                invited=time.time(),
+                invited=now,
+                link_until=now + days * _DAY,
             )
             connection.execute(
                 insert(people).values(
@@ -69,17 +88,19 @@ class PeopleStore(StoreBase):
                     active=True,
                     invited=person.invited,
                     token=secret_hash(token),
+                    token_until=person.link_until,
                 )
             )
             self._note(connection, "invited", by=by, after=person)
         return person, token
 
-    def renew(self, person: str, by: str) -> str:
+    def renew(self, person: str, by: str, *, days: float = LINK_DAYS) -> str:
         """A new token for somebody; the old one and all their sessions end. It also lets a revoked person in again."""
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:
             found = _person(connection, person)
-            self._shut(connection, person, active=True, token=secret_hash(token))
+            until = time.time() + days * _DAY
+            self._shut(connection, person, active=True, token=secret_hash(token), token_until=until, token_used=0.0)
             self._note(connection, "renewed", by=by, before={"active": found.active}, after={"person": person})
         return token
 
@@ -107,34 +128,48 @@ class PeopleStore(StoreBase):
             return None if row is None else _person_of(row)
 
     def invited(self, token: str) -> Person | None:
-        """Whose token this is, without signing in."""
+        """Whose token this is, without signing in; a token that was used, or that ended, is still theirs."""
         with self._database.read() as connection:
             return _by_token(connection, token)
 
     def sign_in(self, token: str, *, hours: float = SESSION_HOURS) -> tuple[Person, str] | None:
-        """The person of a token, with the secret of a new session, or None."""
-        if self.invited(token) is None:  # guesses never take a writer's turn
+        """The person of a token that was never used and has not ended, with the secret of a new session; or None."""
+        known = self.invited(token)
+        if known is None or known.link_trouble(time.time()):  # guesses never take a writer's turn
             return None
         secret, now = secrets.token_urlsafe(32), time.time()
 
         def job(connection: Connection) -> Person | None:
             person = _by_token(connection, token)
-            if person is not None:
-                connection.execute(delete(sessions).where(sessions.c.expires < now))
-                kept = {"secret": secret_hash(secret), "person": person.id, "expires": now + hours * 3600}
-                connection.execute(insert(sessions), kept)
-                self._note(connection, "signed in", by=person.id, at=now)
-            return person
+            if person is None or person.link_trouble(now):  # another browser was quicker
+                return None
+            connection.execute(update(people).where(people.c.id == person.id).values(token_used=now))
+            connection.execute(delete(sessions).where(sessions.c.expires < now))
+            kept = {"secret": secret_hash(secret), "person": person.id, "expires": now + hours * 3600}
+            connection.execute(insert(sessions), kept)
+            self._note(connection, "signed in", by=person.id, at=now)
+            return replace(person, link_used=now)
 
         person = self._database.together(job)
         return None if person is None else (person, secret)
 
     def session(self, secret: str) -> Person | None:
         """Whose session this is, while it lasts and the person is not revoked."""
+        found = self.session_until(secret)
+        return None if found is None else found[0]
+
+    def session_until(self, secret: str) -> tuple[Person, float] | None:
+        """The same, with the time at which the session ends."""
         with self._database.read() as connection:
             asked = {"of_secret": secret_hash(secret), "now": time.time()}
             row = connection.execute(_OF_SESSION, asked).one_or_none()
-            return None if row is None else _person_of(row)
+            return None if row is None else (_person_of(row), row.expires)
+
+    def prolong(self, secret: str, *, hours: float = SESSION_HOURS) -> None:
+        """Let a session go on for so many hours from now."""
+        until = time.time() + hours * 3600
+        change = update(sessions).where(sessions.c.secret == secret_hash(secret)).values(expires=until)
+        self._database.together(lambda connection: connection.execute(change).rowcount)
 
     def sign_out(self, secret: str) -> None:
         """End a session; one that is over already stays over."""
@@ -174,6 +209,8 @@ def _person_of(row: Row[Any]) -> Person:
         studies=from_json(row.studies, tuple[str, ...]),
         active=row.active,
         invited=row.invited,
+        link_until=row.token_until,
+        link_used=row.token_used,
     )
 
 

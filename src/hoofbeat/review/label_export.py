@@ -127,8 +127,8 @@ def join_exports(exports: Sequence[LabelExport]) -> LabelExport:
     for other in exports[1:]:
         if (other.origin.source_sha256, other.origin.format) != (first.origin.source_sha256, first.origin.format):
             raise UsageError(
-                f"{first.origin.study} and {other.origin.study} are not about the same artefact, or ask in another way",
-                fix="export them into files of their own",
+                f"{first.origin.study} and {other.origin.study} are not about the same folder, or use another form",
+                fix="export them into separate files",
             )
     if len(exports) == 1:
         return first
@@ -265,7 +265,7 @@ def origin_of(labels: Path) -> Origin | None:
         return msgspec.json.decode(read_bytes(path), type=Origin)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
         raise InputError(
-            f"what these labels are of can't be read: {err}", where=str(path), fix="export the labels again"
+            f"the description of these labels can't be read: {err}", where=str(path), fix="export the labels again"
         ) from err
 
 
@@ -274,7 +274,7 @@ def write_export(export: LabelExport, path: Path) -> list[Path]:
     if path.suffix not in (".jsonl", ".csv"):
         raise UsageError("labels are written as .jsonl or .csv", where=str(path), fix="name such a file with -o")
     if not export.rows:
-        raise InputError("nobody has finished a label yet", fix="look at it with: hoofbeat review status")
+        raise InputError("nobody has finished a label yet", fix="see the progress with: hoofbeat review status")
     written = [path]
     _write(path, export.header, export.rows)
     if export.adjudicated:

@@ -149,7 +149,7 @@ class LabelStore(StoreBase):
             if base is not None and base != (stands.version or 0):
                 return _out_of_date(before, study, item, person)
             if before is None or before["origin"] == 0:
-                raise ReviewRefusalError("there is nothing to undo", fix="go on with the item as it is", status=409)
+                raise ReviewRefusalError("there is nothing to undo", fix="continue with the item as it is", status=409)
             target = _before_version(connection, study, item, person, before["origin"])
             after = {
                 **before,
@@ -219,7 +219,7 @@ class LabelStore(StoreBase):
             row = connection.execute(select(decisions).where(ours)).one_or_none()
             if base != (0 if row is None else row.version):
                 raise ReviewRefusalError(
-                    "somebody has settled this item meanwhile", fix="load the page again and look at it", status=409
+                    "someone has settled this item meanwhile", fix="reload the page to see the decision", status=409
                 )
             columns = {"note": storable_text(note), "changed": time.time(), "version": base + 1}
             if row is None:
@@ -257,7 +257,7 @@ def _told_of(row: Row[Any]) -> dict[str, Any]:
 def _standing(connection: Connection, study: str, item: str, person: str, request: str) -> Row[Any]:
     """How a person stands to an item, their label of it, and what this very request did before: one question."""
     if not REQUEST.fullmatch(request):
-        raise ReviewRefusalError("a save needs an id of its own", fix="letters, digits and . _ : - up to 100 of them")
+        raise ReviewRefusalError("each save needs its own id", fix="letters, digits and . _ : - up to 100 of them")
     asked = {"of_study": study, "of_item": item, "of_person": person, "of_request": request}
     return connection.execute(_STANDING, asked).one()
 
@@ -267,7 +267,7 @@ def _earlier(stands: Row[Any], what: str, study: str, item: str) -> dict[str, An
     if stands.did is None:
         return None
     if (stands.did, stands.did_study, stands.did_item) != (what, study, item):
-        raise ReviewRefusalError("this id was used for another save", fix="load the page again", status=409)
+        raise ReviewRefusalError("this id was used for another save", fix="reload the page", status=409)
     return from_json(stands.did_after, dict[str, Any])
 
 
@@ -286,25 +286,25 @@ def _before_version(connection: Connection, study: str, item: str, person: str, 
 
 def _check_open(stands: Row[Any]) -> None:
     if stands.closed is None:
-        raise not_here("there is no such study")
+        raise not_here("this study does not exist")
     if stands.closed:
         raise study_closed()
     if stands.known is None:
         raise not_here("there is no such item")
     if stands.role is None:
-        raise not_yours("your invitation is not valid any more")
+        raise not_yours("your invitation is no longer valid")
 
 
 def _check_may_label(stands: Row[Any]) -> None:
     _check_open(stands)
     if stands.assigned is None:
-        raise not_yours("this item is not assigned to you", "go on with your own list")
+        raise not_yours("this item is not assigned to you", "continue with your own list")
 
 
 def _check_may_decide(stands: Row[Any]) -> None:
     _check_open(stands)
     if stands.role not in ("adjudicator", "admin"):
-        raise not_yours("only adjudicators settle items")
+        raise not_yours("only adjudicators can resolve items")
 
 
 def _out_of_date(stands: dict[str, Any] | None, study: str, item: str, person: str) -> SaveResult:

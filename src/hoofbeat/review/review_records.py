@@ -9,6 +9,7 @@ A refusal of the review store has the HTTP status that a page answers with.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -19,11 +20,17 @@ PersonRole = Literal["reviewer", "adjudicator", "admin"]
 LabelState = Literal["draft", "done", "skipped"]
 
 
+def in_utc(seconds: float) -> str:
+    """A time for people."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 class Study(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One task for people. `form` names what is asked; `source` is the artefact it is about (name and content hash).
 
     `settings` holds the plan (reviewers per item, overlap, strata, seed), the exam's rules, the pack's labels and
-    whatever else the form needs; it is what exports record.
+    whatever else the form needs; it is what exports record. `made_from` are the hashes of what the artefact was made
+    from, which a study that hides its artefact hides as well.
     """
 
     id: str
@@ -34,6 +41,7 @@ class Study(Struct, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, Any] = field(default_factory=dict)
     created: float = 0.0
     closed: bool = False
+    made_from: tuple[str, ...] = ()
 
 
 class ItemMaterial(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,7 +76,10 @@ class ReviewItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Person(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody with an invitation. `groups` are specialties; `studies` those the person may see (empty: all)."""
+    """Somebody with an invitation. `groups` are specialties; `studies` those the person may see (empty: all).
+
+    The invitation's link works once, until `link_until`; `link_used` says when that was (0: not yet).
+    """
 
     id: str
     name: str
@@ -77,6 +88,16 @@ class Person(Struct, frozen=True, kw_only=True, omit_defaults=True):
     studies: tuple[str, ...] = ()
     active: bool = True
     invited: float = 0.0
+    link_until: float = 0.0
+    link_used: float = 0.0
+
+    def link_trouble(self, now: float) -> str:
+        """Why the link does not sign the person in; empty where it does."""
+        if not self.active:
+            return "access was ended"
+        if self.link_used:
+            return f"this link was used on {in_utc(self.link_used)}, and a link works once"
+        return f"this link ended on {in_utc(self.link_until)}" if self.link_until <= now else ""
 
     def sees(self, study: str) -> bool:
         """Whether the person may see a study."""
@@ -158,7 +179,7 @@ def not_here(what: str) -> ReviewRefusalError:
     return ReviewRefusalError(what, fix="go back and follow a link from your list", status=404)
 
 
-def not_yours(what: str, fix: str = "ask whoever invited you") -> ReviewRefusalError:
+def not_yours(what: str, fix: str = "ask the person who invited you") -> ReviewRefusalError:
     """The person may not do this."""
     return ReviewRefusalError(what, fix=fix, status=403)
 

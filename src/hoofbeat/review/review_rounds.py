@@ -192,7 +192,7 @@ def advance_rounds(store: ReviewStore, study: Study, people: Sequence[Person], *
     for number, each in enumerate(added):
         takers = [person for person in each.people if person in active]
         if not takers and not anybody:
-            raise UsageError("there is nobody to give these items to", fix="choose somebody who should have them")
+            raise UsageError("there is nobody to give these items to", fix="choose someone who should have them")
         for person in takers or [anybody[number % len(anybody)]]:
             rows.append(
                 Assignment(study=study.id, item=each.item.id, person=person, place=places[person], why=each.why)

@@ -93,6 +93,7 @@ class ReviewStore(PeopleStore, LabelStore, CaseStore):
                     settings=to_json(study.settings),
                     created=created,
                     closed=study.closed,
+                    made_from=to_json(study.made_from),
                 )
             )
             after = {"title": study.title, "form": study.form, "source": study.source, "items": len(items)}
@@ -101,7 +102,12 @@ class ReviewStore(PeopleStore, LabelStore, CaseStore):
 
     def _check_same(self, connection: Connection, old: Study, new: Study, given: Sequence[ReviewItem]) -> None:
         settings = from_json(to_json(new.settings), dict[str, Any])
-        same = msgspec.structs.replace(new, created=old.created, closed=old.closed, settings=settings) == old
+        same = (
+            msgspec.structs.replace(
+                new, created=old.created, closed=old.closed, settings=settings, made_from=old.made_from
+            )
+            == old
+        )
         rows = connection.execute(select(items.c.id, items.c.body).where(items.c.study == old.id))
         known = {row.id: row.body for row in rows}
         if not same or any(known.get(item.id) != to_json(item) for item in given):
@@ -211,7 +217,7 @@ class ReviewStore(PeopleStore, LabelStore, CaseStore):
 def _need_study(connection: Connection, study: str) -> Study:
     row = connection.execute(select(studies).where(studies.c.id == study)).one_or_none()
     if row is None:
-        raise not_here("there is no such study")
+        raise not_here("this study does not exist")
     return _study_of(row)
 
 
@@ -222,7 +228,7 @@ def _insert_items(connection: Connection, study: str, given: Sequence[ReviewItem
         if item.study != study:
             raise UsageError("an item belongs to another study", fix="give every item the study's id")
         if not _ITEM_ID.fullmatch(item.id) or item.id in (".", ".."):
-            raise UsageError("an item's id can't stand in an address", fix="letters, digits and . _ - up to 200")
+            raise UsageError("an item's id can't be part of an address", fix="letters, digits and . _ - up to 200")
         if item.id not in there:
             if item.id in new:
                 raise UsageError(f"two items have the same id {item.id!r}", fix="give every item a different id")
@@ -243,6 +249,7 @@ def _study_of(row: Row[Any]) -> Study:
         settings=from_json(row.settings, dict[str, Any]),
         created=row.created,
         closed=row.closed,
+        made_from=from_json(row.made_from, tuple[str, ...]),
     )
 
 

@@ -214,7 +214,7 @@ def _place(name: str) -> int:
 def agreement_in_words(alpha: Alpha, share: float | None) -> str:
     """What a figure means, in a plain sentence. The bounds are those Krippendorff gives for α (0.8 and 0.667)."""
     if not alpha.items or share is None:
-        return "Nobody has labelled the same item as somebody else yet, so agreement can't be measured."
+        return "Nobody has labelled the same item as someone else yet, so agreement can't be measured."
     if alpha.value is None:
         return (
             f"All labels on the {_counted(alpha.items)} seen by several are the same. That is agreement, but α has no "

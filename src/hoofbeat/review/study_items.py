@@ -31,7 +31,7 @@ from hoofbeat.audit.validation.packets import (
 )
 from hoofbeat.benchmarks import corpus_beside, find_quote
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_value
 from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels
 from hoofbeat.judging.catalogue import human_aspects
@@ -223,7 +223,7 @@ def _about(task: ReviewTask, question: Question | None) -> list[ItemMaterial]:
         first = [ItemMaterial(title=_QUESTION_TITLES.get(task.kind, "Question"), text=task.question, kind=kind)]
     options = task.shown["options"].splitlines() if "options" in task.shown else _lettered(task.shown)
     if options:
-        title = "Options that are to be wrong" if task.kind == "distractors" else "Options"
+        title = "Options that must be wrong" if task.kind == "distractors" else "Options"
         first.append(ItemMaterial(title=title, kind="options", lines=tuple(options)))
     told = {shown.text for shown in first}
     for name, text in task.shown.items():
@@ -456,12 +456,17 @@ def even_share(counts: Mapping[str, int], total: int) -> dict[str, int]:
 def packet_items(artefact: Artefact) -> tuple[dict[str, Any], list[ReviewItem]]:
     """The pairs of a folder of packets, with the rules that lie beside them."""
     packets = Packets(artefact)
+    where = str(artefact.path)
+    if not packets.design.annotators:
+        raise InputError("the packets name no annotator", where=where, fix="make the packets again")
     first = packets.design.annotators[0]
     texts = {row.item: row for row in read_jsonl(artefact.file(f"{first}/{first}.jsonl"), PacketRow)}
     rules = msgspec.json.decode(read_bytes(artefact.file(f"{first}/rules.json")), type=PacketRules)
     items = []
     for row in packets.key:
-        text = texts[row.item]
+        text = texts.get(row.item)
+        if text is None:
+            raise InputError(f"the packets have no text for {row.item!r}", where=where, fix="make the packets again")
         sides = (text.answer_a, text.answer_b)
         items.append(
             _item_pair_items(row.item, row.pair, text.question, reversed(sides) if row.swapped[first] else sides, "")
@@ -565,6 +570,7 @@ def study_from(
         form=chosen,
         source=artefact.path.name,
         source_sha256=reference.sha256,
+        made_from=tuple(ref.sha256 for ref in artefact.manifest.inputs),
         settings={**drawn_as, **settings},
     )
     return study, [msgspec.structs.replace(item, study=id, place=place) for place, item in enumerate(items)]

@@ -2,7 +2,9 @@
 
 An artefact is drafted in a hidden folder beside its place and renamed into it when its manifest is written, so a
 folder with a manifest is always whole. Opening checks that it is there, is Hoofbeat's, is of the expected kind and of
-a schema this version reads; `Artefact.verify` compares every file with the manifest's hashes.
+a schema this version reads. A file is compared with the manifest's hash when it is about to be read (`Artefact.file`);
+`Artefact.verify` compares every file. `--trust-changed` reads a changed folder all the same; the manifests of what is
+made from it name the changed files.
 
 The manifest says what an artefact is and everything needed to make it again. It holds no clock time and no machine
 path, so that the same inputs give the same bytes; the command says how long a run took. `ArtefactFolder` is the folder
@@ -11,15 +13,15 @@ as an object for Python and notebooks; `Corpus`, `Benchmark`, `Run` and others a
 
 from __future__ import annotations
 
-import glob
 import html
 import os
+import re
 import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,15 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError, did_you_mean
 from hoofbeat.registry import registry
-from hoofbeat.store.files import file_sha256, inside, leads_outside, output_errors, sync_folder, write_bytes
+from hoofbeat.store.files import (
+    exchange_folders,
+    file_sha256,
+    inside,
+    leads_outside,
+    output_errors,
+    sync_folder,
+    write_bytes,
+)
 from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet
 from hoofbeat.version import __version__
 
@@ -40,15 +50,19 @@ SCHEMA_VERSION = 1
 
 
 class InputRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An input: its name, and the hash of its content (for an artefact, of the list of its files' hashes)."""
+    """An input: its name, and the hash of its content (for an artefact, of the list of its files' hashes).
+
+    `changed` names files that differ from their artefact's manifest and that the user trusts (`--trust-changed`).
+    """
 
     name: str
     sha256: str
     kind: str = ""
+    changed: tuple[str, ...] = ()
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """How many items came through, how many were rejected and why, how many failed and why."""
+    """How many items were kept, how many were rejected and why, how many failed and why."""
 
     kept: int = 0
     rejected: int = 0
@@ -66,7 +80,11 @@ def count_outcomes(failures: Iterable[str | None]) -> Counts:
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What the artefact's model calls cost, whether they were made now or taken from the ledger."""
+    """What the artefact's model calls cost, whether they were made now or taken from the ledger.
+
+    Calls to encoders behind an endpoint are not in it: vectors and indexes are kept, so how many are needed depends on
+    earlier commands. The command says how many it made.
+    """
 
     calls: int = 0
     tokens_in: int = 0
@@ -106,6 +124,26 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
 
 MANIFEST = "manifest.json"
+SIGNATURE = "manifest.json.sig"
+"""The manifest's signature (`signatures`), which a manifest can't list."""
+
+TRUST_CHANGED = "HOOFBEAT_TRUST_CHANGED"
+"""The environment variable that `--trust-changed` sets: workers and threads read changed files as well."""
+
+
+def _changes_are_trusted() -> bool:
+    return os.environ.get(TRUST_CHANGED, "").lower() in ("1", "yes", "true")
+
+
+@lru_cache(maxsize=4096)
+def _unchanged_sha256(path: Path, stamp: tuple[int, int, int]) -> str:  # noqa: ARG001 - a file that changed is read again
+    return file_sha256(path)
+
+
+def _current_sha256(path: Path) -> str:
+    """The hash of a file as it is now; one that this process has hashed is not read again before it changes."""
+    stat = path.stat()
+    return _unchanged_sha256(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
 
 
 class Artefact:
@@ -116,28 +154,42 @@ class Artefact:
         self.manifest = manifest
 
     def file(self, name: str) -> Path:
-        """The path of one of the artefact's files, which must be listed in its manifest."""
+        """The path of one of the artefact's files, to be read now.
+
+        The manifest must list the file, and its content must be the one that the manifest gives the hash of.
+        """
         if name not in self.manifest.files:
             raise ArtefactError(
                 f"this {self.manifest.kind} has no {name}",
                 where=str(self.path),
-                fix="check that it is the artefact you meant",
+                fix="check that this is the right folder",
             )
-        return inside(self.path, name)
+        path = inside(self.path, name)
+        if not _changes_are_trusted() and _current_sha256(path) != self.manifest.files[name]:
+            raise ArtefactError(
+                f"{name} is not what this {self.manifest.kind}'s manifest says: it has changed since it was written",
+                where=str(self.path),
+                fix="restore the folder or make it again; --trust-changed uses it as it is, and the result says so",
+            )
+        return path
 
     def has(self, name: str) -> bool:
         """Whether the manifest lists this file."""
         return name in self.manifest.files
 
     def reference(self) -> InputRef:
-        """How a manifest names this artefact as an input: by the hash of its files' hashes, not of how it was made."""
-        content = content_sha256({"kind": self.manifest.kind, "files": self.manifest.files})
-        return InputRef(name=self.path.name, sha256=content, kind=self.manifest.kind)
+        """How a manifest names this artefact as an input: by the hash of its files' hashes, whatever made them."""
+        files = self.manifest.files
+        if _changes_are_trusted():
+            files = {name: _current_sha256(inside(self.path, name)) for name in files}
+        content = content_sha256({"kind": self.manifest.kind, "files": files})
+        changed = tuple(name for name, sha256 in self.manifest.files.items() if sha256 != files[name])
+        return InputRef(name=self.path.name, sha256=content, kind=self.manifest.kind, changed=changed)
 
     def verify(self) -> list[str]:
         """What differs from the manifest: missing, changed and added files, as lines; empty when all is well."""
         found = {path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file()}
-        problems = [f"{name} was added" for name in sorted(found - self.manifest.files.keys() - {MANIFEST})]
+        problems = [f"{name} was added" for name in sorted(found - self.manifest.files.keys() - {MANIFEST, SIGNATURE})]
         for name, expected in sorted(self.manifest.files.items()):
             path = self.path / name
             if not path.is_file():
@@ -153,7 +205,7 @@ def file_reference(path: Path, kind: str = "file") -> InputRef:
 
 
 class ArtefactDraft:
-    """An artefact being written: files go into `path`, `finish` makes it the real thing."""
+    """An artefact being written: files go into `path`, and `finish` completes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -182,14 +234,14 @@ class ArtefactDraft:
 def create(target: Path, *, replace_kind: str | None = None) -> Iterator[ArtefactDraft]:
     """Draft an artefact for `target`. An earlier artefact there is replaced when it is of `replace_kind`.
 
-    Anything else that stands there is left alone and refused: Hoofbeat deletes only what it has made.
+    Anything else there is refused and not changed: Hoofbeat deletes only what it has made.
     """
     target = target.resolve()
     check_target(target, replace_kind)
     draft_path = target.with_name(f".{target.name}.{os.getpid()}.draft")
     with output_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        _clear_abandoned(target)
+        clear_abandoned(target.parent, target.name)
         draft_path.mkdir()
     draft = ArtefactDraft(draft_path)
     try:
@@ -205,7 +257,7 @@ def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Artefac
 
 
 def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Artefact:
-    """Open an artefact folder, or say readably why it can't be."""
+    """Open an artefact folder, or say why it can't be opened."""
     if not path.exists():
         raise ArtefactError("there is no such folder", where=str(path), fix="check the path")
     file = path / MANIFEST
@@ -225,7 +277,9 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
         ) from err
     if not isinstance(header, dict) or "kind" not in header or "schema" not in header:
         raise ArtefactError(
-            "manifest.json is not one of Hoofbeat's", where=str(file), fix="name a folder that a hoofbeat command wrote"
+            "manifest.json is not a Hoofbeat manifest",
+            where=str(file),
+            fix="name a folder that a hoofbeat command wrote",
         )
     if isinstance(header["schema"], int) and header["schema"] > SCHEMA_VERSION:
         raise ArtefactError(
@@ -243,7 +297,7 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
     kinds = (kind,) if isinstance(kind, str) else kind
     if kinds and manifest.kind not in kinds:
         raise ArtefactError(
-            f"this folder is of the kind {manifest.kind}; one of the kind {' or '.join(kinds)} is needed here",
+            f"the kind of this folder is {manifest.kind}, but {' or '.join(kinds)} is needed here",
             where=str(path),
             fix="name another folder",
         )
@@ -279,27 +333,31 @@ def folder_problems(path: Path) -> list[str]:
 
 
 def check_target(target: Path, replace_kind: str | None) -> None:
-    """Refuse a folder where something stands that is no earlier artefact of `replace_kind`."""
-    if not target.exists():
-        return
-    if target.is_dir() and not any(target.iterdir()):
+    """Refuse a folder that holds something other than an earlier artefact of `replace_kind`."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     try:
         found = open_artefact(target)
     except ArtefactError as err:
         raise OutputError(
-            "Hoofbeat did not make what is there, so it is left alone",
+            "not overwritten: not a Hoofbeat folder",
             where=str(target),
-            fix="choose another folder with -o, or move it away",
+            fix="choose another folder with -o, or move this one",
         ) from err
     if found.manifest.kind != replace_kind:
         raise OutputError(
-            f"a {found.manifest.kind} is there already", where=str(target), fix="choose another folder with -o"
+            f"not overwritten: this folder already holds other results ({found.manifest.kind})",
+            where=str(target),
+            fix="choose another folder with -o",
         )
 
 
 def _swap(draft: Path, target: Path) -> None:
-    """Put the draft in the target's place; an earlier folder is moved aside first, then removed."""
+    """Put the draft in the target's place. Where the file system can, there is no moment without a folder there."""
+    if target.exists() and exchange_folders(draft, target):
+        sync_folder(target.parent)
+        shutil.rmtree(draft, ignore_errors=True)  # what was in the target
+        return
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     if target.exists():
         target.rename(old)
@@ -314,19 +372,29 @@ def _swap(draft: Path, target: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _clear_abandoned(target: Path) -> None:
-    """Remove drafts of commands that were killed; drafts of commands that still run are theirs."""
-    for path in target.parent.glob(f".{glob.escape(target.name)}.*"):
-        name, _, suffix = path.name.rpartition(".")
-        pid = name.rpartition(".")[2]
-        if suffix not in {"draft", "old"} or not pid.isdigit():
+_UNFINISHED = re.compile(r"\.(?P<name>.+)\.(?P<pid>\d+)\.(?P<suffix>draft|old|part)")
+
+
+def folder_entries(folder: Path) -> list[Path]:
+    """What is in a folder, without what killed commands left there (`clear_abandoned`) or running ones are writing."""
+    return sorted(path for path in folder.iterdir() if not _UNFINISHED.fullmatch(path.name))
+
+
+def clear_abandoned(folder: Path, name: str | None = None) -> None:
+    """Remove what killed commands left for this name, or for all; what running commands write is theirs."""
+    for path in list(folder.iterdir()):
+        found = _UNFINISHED.fullmatch(path.name)
+        if found is None or name not in (None, found["name"]):
             continue
-        if int(pid) != os.getpid() and _alive(int(pid)):  # our own number was a killed process's before (containers)
+        pid = int(found["pid"])
+        if pid != os.getpid() and _alive(pid):  # our own number was a killed process's before (containers)
             continue
-        if suffix == "old" and not target.exists():
-            path.rename(target)
-        else:
+        if found["suffix"] == "old" and not (folder / found["name"]).exists():
+            path.rename(folder / found["name"])
+        elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
+        elif name is None and pid != os.getpid():  # a part of ours may be on its way in another thread
+            path.unlink(missing_ok=True)
 
 
 def _alive(pid: int) -> bool:
@@ -412,9 +480,7 @@ class ArtefactFolder:
         manifest = self.manifest
         rows = [("folder", str(self.path)), ("counts", _counted(manifest))]
         rows += [("models", ", ".join(dict.fromkeys(manifest.models.values())))] if manifest.models else []
-        rows += [("cost", f"{manifest.cost.calls} calls, {manifest.cost.money:.2f} in money")] * bool(
-            manifest.cost.calls
-        )
+        rows += [("cost", f"{manifest.cost.calls} calls, ${manifest.cost.money:,.2f}")] * bool(manifest.cost.calls)
         rows += [(name, _figure(value)) for name, value in list(manifest.metrics.items())[:_SHOWN]]
         rows += [("tables", ", ".join(self.tables))] if self.tables else []
         cells = "".join(

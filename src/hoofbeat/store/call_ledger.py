@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS troubles (
     PRIMARY KEY (model, kind)
 ) WITHOUT ROWID;
 """
-_SELECT = "SELECT reply FROM calls WHERE key=?"
+_SELECT = "SELECT reply, made FROM calls WHERE key=?"
 _INSERT = "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?)"
 _COUNT_TROUBLE = "INSERT INTO troubles VALUES (?,?,?) ON CONFLICT DO UPDATE SET count=count+excluded.count"
 _LOOKUP_CHUNK = 500
@@ -119,12 +119,12 @@ class Ledger(CallLedger):
         """The reply kept for this key, as JSON bytes, or None."""
         try:
             row = self._db.execute(_SELECT, (bytes.fromhex(key),)).fetchone()
-            return unpack(row[0]) if row else None
+            return self._given(*row) if row else None
         except sqlite3.Error as err:
             raise _trouble(err, self.path) from err
 
     async def look_up(self, key: str) -> bytes | None:
-        """The same at once: a look into the file costs less than a switch to another task."""
+        """The same without waiting: a lookup in the file costs less than a switch to another task."""
         return self.get(key)
 
     def known(self, keys: Sequence[str]) -> set[str]:
@@ -159,7 +159,7 @@ class Ledger(CallLedger):
         self._troubles[model, kind] += 1
 
     def sync(self) -> None:
-        """Write what is pending and have the disk hold it: what leaves a run outlasts a power failure too."""
+        """Write what is pending and have the disk hold it: results outlast a power failure."""
         self.flush()
         with suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -327,11 +327,11 @@ def _trouble(err: Exception, path: Path) -> InputError | OutputError:
         )
     text = str(err)
     if "full" in text:
-        fix = "free some space and run the same command again: calls already kept are not made again"
+        fix = "free some space and run the same command again: finished calls are not repeated"
     elif "readonly" in text or "unable to open" in text:
         fix = "choose a place you may write to with --ledger"
     elif "locked" in text:
-        fix = "another process has held the ledger for over a minute: end it, then run the same command again"
+        fix = "another process has locked the ledger for over a minute: end it, then run the same command again"
     else:
         fix = "check the disk, then run the same command again"
     return OutputError(f"the ledger can't be written: {text}", where=str(path), fix=fix)

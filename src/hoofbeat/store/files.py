@@ -6,6 +6,7 @@ past the first hundred megabytes is refused, and so is a line longer than any do
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import gzip
 import hashlib
@@ -28,8 +29,8 @@ _FIXES = {
     errno.EROFS: "the file system is read-only: choose another folder with -o",
     errno.EACCES: "you may not write there: choose another folder with -o",
     errno.EPERM: "you may not write there: choose another folder with -o",
-    errno.ENOTDIR: "a file stands where a folder is needed: choose another folder with -o",
-    errno.EEXIST: "a file stands where a folder is needed: choose another folder with -o",
+    errno.ENOTDIR: "a file is where a folder is needed: choose another folder with -o",
+    errno.EEXIST: "a file is where a folder is needed: choose another folder with -o",
 }
 
 
@@ -103,15 +104,15 @@ def make_private(path: Path) -> None:
 
 
 def inside(root: Path, name: str) -> Path:
-    """The place of a name below a folder. One that leads outside, by itself or over a link, is refused.
+    """The place of a name below a folder. A name that leads outside, by itself or through a link, is refused.
 
-    Names in artefacts, and the ids in them, are others' words. Whoever reads or writes a file by such a name asks here.
+    Names and ids in artefacts may come from others: code that reads or writes a file by such a name calls this.
     """
     if leads_outside(root, name):
         raise HostileInputError(
             f"the name {name[:200]!r} leads outside its folder",
             where=str(root),
-            fix="don't use what it is from, or correct the name there",
+            fix="don't use its source, or correct the name there",
         )
     return root / name
 
@@ -133,13 +134,32 @@ def copy_inside(source: Path, name: str, folder: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Ask the system to make a rename in this folder durable; file systems that can't are left alone."""
+    """Ask the system to make a rename in this folder durable; file systems that can't do it are ignored."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+_AT_CWD = -100
+_EXCHANGE = 2
+
+
+def exchange_folders(one: Path, other: Path) -> bool:
+    """Let two folders of one file system change places in one step; False where the system can't."""
+    if os.name == "nt":
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(one), os.fsencode(other)
+    if hasattr(libc, "renameat2"):  # Linux
+        done = libc.renameat2(_AT_CWD, names[0], _AT_CWD, names[1], _EXCHANGE)
+    elif hasattr(libc, "renamex_np"):  # macOS
+        done = libc.renamex_np(*names, _EXCHANGE)
+    else:
+        return False
+    return bool(done == 0)
 
 
 def slug(text: str) -> str:
@@ -166,9 +186,9 @@ STEP = 1_000_000
 
 
 class BoundedGzipStream(io.RawIOBase):
-    """A gzip stream that counts what comes out of it, only goes forward, and stops a bomb.
+    """A gzip stream that counts its output, only goes forward, and stops a decompression bomb.
 
-    `read` refuses to hand out more than `MAX_LINE_BYTES` bytes at once: who asks for that was told to by the file.
+    `read` refuses to hand out more than `MAX_LINE_BYTES` bytes at once: only a hostile file asks for that.
     """
 
     def __init__(self, stream: IO[bytes], compressed: int) -> None:
@@ -181,7 +201,7 @@ class BoundedGzipStream(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """How many bytes have come out."""
+        """How many bytes have been read."""
         return self._position
 
     def seekable(self) -> bool:
@@ -191,7 +211,9 @@ class BoundedGzipStream(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go forward to a place."""
         if whence != io.SEEK_SET or offset < self._position:
-            raise HostileInputError("compressed file refused as hostile: it leads backwards", fix="leave it out")
+            raise HostileInputError(
+                "compressed file refused as hostile: it has to be read backwards", fix="leave it out"
+            )
         while self._position < offset and self.read(min(STEP, offset - self._position)):
             pass
         return self._position
@@ -205,7 +227,7 @@ class BoundedGzipStream(io.RawIOBase):
         return self._counted(self._inner.read(size))
 
     def readline(self, size: int | None = -1) -> bytes:
-        """The next line, or so much of it."""
+        """The next line, or its first bytes."""
         limit = MAX_LINE_BYTES + 1 if size is None or size < 0 else size
         return self._counted(self._inner.readline(limit))
 

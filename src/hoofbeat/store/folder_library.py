@@ -42,8 +42,8 @@ class UnreadableFolder(Struct, frozen=True):
 class FolderLibrary:
     """The artefacts of some folders: each folder itself, or what lies in it, two levels down at most.
 
-    Folders change while a server runs. One whose manifest is gone or damaged is not shown until it is whole again, and
-    one that became another kind is shown as that: what became of one folder never stands in the way of the others.
+    Folders change while a server runs. A folder whose manifest is gone or damaged is not shown until it is whole
+    again, and one that became another kind is shown as that: a damaged folder never affects the others.
     """
 
     def __init__(self, paths: Iterable[Path]) -> None:
@@ -57,20 +57,20 @@ class FolderLibrary:
         for root in self._roots:
             if not root.is_dir():
                 raise InputError("there is no such folder", where=str(root), fix="name folders that Hoofbeat made")
-            found = _found_at(root)
+            found = artefact_folders(root)
             if not found:
                 raise ArtefactError(
-                    "there is nothing of Hoofbeat's in this folder",
+                    "this folder has no Hoofbeat results",
                     where=str(root),
-                    fix="name a corpus, benchmark, run, audit or a folder with some of them",
+                    fix="name a corpus, benchmark, run or audit, or a folder that contains them",
                 )
             if found == [root]:
                 open_artefact(root)  # what was named outright must open, and says readably why it does not
         self.look_again()
 
     def look_again(self) -> None:
-        """Take in what was made since, and let go of what is gone; what stays keeps its slug."""
-        places = [each for root in self._roots for each in _found_at(root)]
+        """Add folders made since, and drop those that are gone; the others keep their slugs."""
+        places = [each for root in self._roots for each in artefact_folders(root)]
         with self._lock:
             known = {folder.path: name for name, folder in self._folders.items()}
             for path in known.keys() - set(places):
@@ -124,7 +124,7 @@ class FolderLibrary:
         return self._folders[name]
 
     def unreadable(self) -> list[UnreadableFolder]:
-        """The folders that have a manifest and can't be shown, as they were when they were last looked at."""
+        """The folders that have a manifest and can't be shown, as of the last check."""
         with self._lock:
             return [UnreadableFolder(path.name, why) for path, (_, why) in sorted(self._unreadable.items())]
 
@@ -157,7 +157,7 @@ class FolderLibrary:
             stamp = _stamp(folder.path)
         except OSError as err:
             raise ArtefactError(
-                f"the folder {folder.slug} can't be read any more", where=str(folder.path), fix="restore it"
+                f"the folder {folder.slug} can no longer be read", where=str(folder.path), fix="restore it"
             ) from err
         with self._lock:
             kept = self._opened.get(key)
@@ -177,8 +177,8 @@ def _stamp(path: Path) -> tuple[int, int]:
     return stat.st_mtime_ns, stat.st_size
 
 
-def _found_at(root: Path) -> list[Path]:
-    """A folder itself where it is an artefact, else those in it."""
+def artefact_folders(root: Path) -> list[Path]:
+    """The folder itself where it is an artefact, else the artefacts in it, two levels down at most."""
     if (root / _MANIFEST).is_file():
         return [root]
     return _artefacts_in(root) if root.is_dir() else []

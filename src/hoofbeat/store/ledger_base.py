@@ -10,6 +10,8 @@ of paying for it again. A claim ends with its process, however that ends, becaus
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import time
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -101,7 +103,7 @@ def _pack(data: bytes) -> bytes:
 
 
 def unpack(data: bytes) -> bytes:
-    """What a database holds, as the JSON that it was; what is damaged there is empty, and no JSON."""
+    """The original JSON of what a database holds; empty, and not JSON, where it is damaged."""
     if not isinstance(data, bytes):  # SQLite keeps values of any type in any column
         return b""
     if data[:1] != b"x":
@@ -120,8 +122,42 @@ def conditions(values: Mapping[str, object]) -> tuple[str, list[object]]:
     return (" WHERE " + " AND ".join(given) if given else ""), list(given.values())
 
 
+class _RequestHeader(msgspec.Struct):
+    """What a request says of itself."""
+
+    model: str
+    operation: str
+
+
+def row_damage(row: LedgerRow) -> str:
+    """Why a row can't be what Hoofbeat kept under its key; empty where it can.
+
+    A key is the hash of its request, which names the model and the operation. A reply is not part of the key: whoever
+    can write to the ledger can change it, so a ledger from others is trusted as far as they are.
+    """
+    request = unpack(row.request)
+    if not isinstance(row.key, bytes) or hashlib.sha256(request).digest() != row.key:
+        return "its request is not the one that its key was made from"
+    try:
+        header = msgspec.json.decode(request, type=_RequestHeader)
+        msgspec.json.decode(unpack(row.reply))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "its reply can't be read"
+    if (header.model, header.operation) != (row.model, row.operation):
+        return "its request names another model or operation"
+    return ""
+
+
+class EarlierReplies(msgspec.Struct, frozen=True, kw_only=True):
+    """Replies that were in the ledger before this command: how many, and when the first and the last were made."""
+
+    count: int = 0
+    first: int = 0
+    last: int = 0
+
+
 class Claims(NamedTuple):
-    """What became of an attempt to claim keys: those that are ours to call, and replies that are there already."""
+    """The result of claiming keys: those that are ours to call, and replies that are already there."""
 
     ours: set[str]
     replies: dict[str, bytes]
@@ -135,6 +171,17 @@ class CallLedger(ABC):
 
     def __init__(self) -> None:
         self._claimed: set[str] = set()
+        self._opened = int(time.time())
+        self.earlier = EarlierReplies()
+        """Which replies of earlier commands this one was given; a key that is asked for twice counts twice."""
+
+    def _given(self, reply: bytes, made: int) -> bytes:
+        """A reply that is given out, counted where it is from before."""
+        if isinstance(made, int) and made < self._opened:
+            known = self.earlier
+            first = min(known.first, made) if known.count else made
+            self.earlier = EarlierReplies(count=known.count + 1, first=first, last=max(known.last, made))
+        return unpack(reply)
 
     def __enter__(self) -> Self:
         return self
@@ -175,7 +222,7 @@ class CallLedger(ABC):
 
     @abstractmethod
     def sync(self) -> None:
-        """Write what is pending and have the disk hold it: what leaves a run outlasts a power failure too."""
+        """Write what is pending and have the disk hold it: results outlast a power failure."""
 
     @abstractmethod
     def prune(self, *, model: str | None = None, before: int | None = None) -> int:

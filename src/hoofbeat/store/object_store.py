@@ -39,7 +39,7 @@ def check_url(url: str) -> str:
     host = match[2].partition("/")[0]
     if "@" in host or set("?#") & set(match[2]):
         raise UsageError(
-            "the store's address has a key or settings in it, which messages and files would repeat",
+            "the store's address contains a key or settings, which messages and files would repeat",
             where=f"{match[1]}://{host.rpartition('@')[2].partition('?')[0]}/...",
             fix="leave them out: set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL, or use a profile",
         )

@@ -43,7 +43,7 @@ class PostgresServer:
             raise UsageError("this is not the address of a PostgreSQL database", fix=_ADDRESS) from None
         if url.password and not password_allowed:
             raise UsageError(
-                "the database's address has a password in it, which manifests and files would repeat",
+                "the database's address contains a password, which manifests and files would repeat",
                 where=url.render_as_string(hide_password=True),
                 fix="leave it out: set PGPASSWORD, or add a line to ~/.pgpass",
             )
@@ -53,7 +53,7 @@ class PostgresServer:
         encrypting = ssl_setting(query.pop("sslmode", ""), query.pop("sslrootcert", ""))
         if query:
             raise UsageError(
-                f"the database's address has settings that are not known: {', '.join(sorted(query))}",
+                f"the database's address has unknown settings: {', '.join(sorted(query))}",
                 where=self.where,
                 fix="only host (a folder with the server's socket), sslmode and sslrootcert can be given there",
             )
@@ -142,7 +142,7 @@ def known_password(host: str, port: int, database: str | None, user: str | None)
 _FIELD_END = re.compile(r"(?<!\\):")  # a colon inside a field has a backslash before it
 
 MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
-"""What `sslmode` may say; without it, `prefer`: encrypted where the server can, and whoever it is."""
+"""What `sslmode` may say; without it, `prefer`: encrypted where the server can, without checking who it is."""
 
 _SYSTEM = "system"
 _OTHER_NAME = (62, 64)  # OpenSSL's numbers: another name, another address
@@ -160,7 +160,7 @@ def ssl_setting(mode: str, root: str) -> ssl.SSLContext | bool | None:
     if mode not in ("verify-ca", "verify-full") and not (mode == "require" and root):
         if root:
             raise UsageError(
-                "sslrootcert is given, and sslmode lets the server go unchecked",
+                "sslrootcert is given, but sslmode does not check the server",
                 fix="add sslmode=verify-full to the address",
             )
         return {"require": True, "disable": False}.get(mode)
@@ -170,7 +170,7 @@ def ssl_setting(mode: str, root: str) -> ssl.SSLContext | bool | None:
         raise UsageError("this file has no certificate that can be read", where=root, fix="give a PEM file") from None
     except OSError as err:
         raise UsageError(
-            f"the file of sslrootcert can't be read: {err.strerror}", where=root, fix="look at the path in the address"
+            f"the file of sslrootcert can't be read: {err.strerror}", where=root, fix="check the path in the address"
         ) from None
     context.check_hostname = mode == "verify-full"
     return context
@@ -179,16 +179,16 @@ def ssl_setting(mode: str, root: str) -> ssl.SSLContext | bool | None:
 def ssl_words(err: ssl.SSLError) -> tuple[str, str]:
     """What is wrong with the encryption, and what to do."""
     if not isinstance(err, ssl.SSLCertVerificationError):
-        return "the database server and this machine find no way to encrypt", "look at the server's log"
+        return "the database server and this machine can't agree on an encryption", "check the server's log"
     if err.verify_code in _OTHER_NAME:
         return (
             "the database server's certificate is for another name: this may not be the server you mean",
-            "use the name that is in its certificate, or have one made for this name",
+            "use the name in its certificate, or get a certificate for this name",
         )
     if err.verify_code in _TIMES:
-        return "the database server's certificate has run out, or is not valid yet", "have a new one made"
+        return "the database server's certificate has expired, or is not valid yet", "get a new one"
     return (
-        "the database server's certificate is of nobody whom this machine trusts: this may not be the server you mean",
+        "this machine does not trust the database server's certificate: this may not be the server you mean",
         "name the certificate of its authority in the address: sslmode=verify-full&sslrootcert=FILE",
     )
 
@@ -196,13 +196,16 @@ def ssl_words(err: ssl.SSLError) -> tuple[str, str]:
 _WORDS = {
     "28P01": (
         "the database refuses the user or the password",
-        "look at the user in its address, and at the password there, in PGPASSWORD or in ~/.pgpass",
+        "check the user in its address, and the password in PGPASSWORD or in ~/.pgpass",
     ),
-    "28000": ("the database refuses this user", "look at the user in its address and at the server's access rules"),
-    "3D000": ("there is no such database", "make it on the server first, or look at its name in the address"),
-    "42501": ("the database's user may not do this", "let the user make and change tables in this database"),
+    "28000": ("the database refuses this user", "check the user in its address and the server's access rules"),
+    "3D000": ("there is no such database", "create it on the server first, or check its name in the address"),
+    "42501": (
+        "the database user lacks the rights for this",
+        "give the user the right to create and change tables in this database",
+    ),
     "53100": ("the database server's disk is full", "free some space on the server"),
-    "53300": ("the database server takes no more connections", "wait, or let it take more"),
+    "53300": ("the database server takes no more connections", "wait, or raise its limit"),
     "25006": ("the database is read-only", "name the server that can be written to"),
     "57P01": ("the database server was stopped", "start it, then try again"),
     "57P03": ("the database server is starting or stopping", "try again in a moment"),
@@ -213,12 +216,12 @@ _WORDS = {
 def server_words(said: BaseException | None) -> tuple[str, str]:
     """What is wrong, and what to do, without a word of the driver's own: it may quote statements and values."""
     if code := error_code(said):
-        return _WORDS.get(code, (f"the database refuses this (code {code})", "look at the server's log"))
+        return _WORDS.get(code, (f"the database refuses this (code {code})", "check the server's log"))
     if isinstance(said, AttributeError) or "password" in str(said):  # pg8000 without one, where the server asks for it
         return _WORDS["28P01"]
     if "SSL" in str(said):
         return "the database server does not encrypt", "leave sslmode out of the address, or set the server up for it"
-    return "the database server is out of reach", "look at its address, and whether it is running"
+    return "the database server can't be reached", "check its address, and that it is running"
 
 
 def error_code(said: BaseException | None) -> str:

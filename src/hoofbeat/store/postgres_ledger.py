@@ -65,7 +65,7 @@ INSERT INTO hoofbeat_troubles VALUES (:model, :kind, :count)
 ON CONFLICT (model, kind) DO UPDATE SET count = hoofbeat_troubles.count + excluded.count
 """
 _KEYS = "SELECT decode(value, 'hex') FROM json_array_elements_text(CAST(:keys AS json))"
-_LOOK_UP = f"SELECT key, reply FROM hoofbeat_calls WHERE key IN ({_KEYS})"  # noqa: S608
+_LOOK_UP = f"SELECT key, reply, made FROM hoofbeat_calls WHERE key IN ({_KEYS})"  # noqa: S608
 _KNOWN = f"SELECT key FROM hoofbeat_calls WHERE key IN ({_KEYS})"  # noqa: S608
 _ROWS = f"SELECT {COLUMNS} FROM hoofbeat_calls WHERE key IN ({_KEYS}) ORDER BY key"  # noqa: S608
 _LOCK = "SELECT value, pg_try_advisory_lock(value::bigint) FROM json_array_elements_text(CAST(:places AS json))"
@@ -129,7 +129,7 @@ class _Batch:
         self.rows: list[LedgerRow] = []
         self.kept: list[asyncio.Future[bytes | None]] = []
         self.claims: list[tuple[list[str], asyncio.Future[set[str]]]] = []
-        self.lookups: list[tuple[Collection[str], asyncio.Future[dict[str, bytes]]]] = []
+        self.lookups: list[tuple[Collection[str], asyncio.Future[dict[str, tuple[bytes, int]]]]] = []
         self.releases: list[str] = []
         self.troubles: Counter[tuple[str, str]] = Counter()
         self.jobs: list[tuple[Callable[[_Connection], Any], Future[Any]]] = []
@@ -197,18 +197,19 @@ class PostgresLedger(CallLedger):
 
     def get(self, key: str) -> bytes | None:
         """The reply kept for this key, as JSON bytes, or None."""
-        return self._wait_for(lambda connection: _look_up(connection, [key])).get(key)
+        row = self._wait_for(lambda connection: _look_up(connection, [key])).get(key)
+        return None if row is None else self._given(*row)
 
     async def look_up(self, key: str) -> bytes | None:
         """The same; others that look up at this moment are answered together."""
         return (await self._replies([key])).get(key)
 
     async def _replies(self, keys: Collection[str]) -> dict[str, bytes]:
-        found: asyncio.Future[dict[str, bytes]] = asyncio.get_running_loop().create_future()
+        found: asyncio.Future[dict[str, tuple[bytes, int]]] = asyncio.get_running_loop().create_future()
         with self._wake:
             self._waiting.lookups.append((keys, found))
             self._wake.notify()
-        return await found
+        return {key: self._given(*row) for key, row in (await found).items()}
 
     async def _lock(self, keys: Collection[str]) -> set[str]:
         ours: asyncio.Future[set[str]] = asyncio.get_running_loop().create_future()
@@ -371,7 +372,7 @@ class PostgresLedger(CallLedger):
         all_new = len(added) == len(batch.rows)
         earlier = {} if all_new else _look_up(self._connection, [row.key.hex() for row in batch.rows])
         for row, future in zip(batch.rows, batch.kept, strict=True):
-            reply = earlier.get(row.key.hex())
+            reply = unpack(earlier[row.key.hex()][0]) if row.key.hex() in earlier else None
             answers.add(future, None if reply == unpack(row.reply) else reply)
 
     def _claim(self, batch: _Batch, answers: _Answers) -> None:
@@ -441,6 +442,6 @@ def _rows_text(rows: Iterable[LedgerRow]) -> str:
     return _json([row._asdict() for row in rows]).decode()
 
 
-def _look_up(connection: _Connection, keys: Sequence[str]) -> dict[str, bytes]:
+def _look_up(connection: _Connection, keys: Sequence[str]) -> dict[str, tuple[bytes, int]]:
     found = connection.run(_LOOK_UP, keys=_json(keys).decode())
-    return {key.hex(): unpack(reply) for key, reply in found}
+    return {key.hex(): (reply, made) for key, reply, made in found}

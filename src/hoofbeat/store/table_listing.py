@@ -140,7 +140,7 @@ class RejectedLine(_Candidate, kw_only=True):
     reason: str
 
     def labels(self) -> Facets:
-        """The step that turned it away, and why."""
+        """The step that rejected it, and why."""
         return {"step": self.step, "reason": self.reason}
 
 
@@ -183,7 +183,7 @@ class Listing:
         self.titles: list[str] = []
         self.totals: dict[str, int] = {}
         self.left_out: dict[str, str] = {}
-        """Facets that can't be chosen by, and why."""
+        """Facets that rows can't be filtered by, and why."""
         self._offsets = array("Q")
         self._numbers: dict[str, int] | None = None
         self._values: dict[str, dict[str, Places]] = {}
@@ -295,9 +295,9 @@ class _Collected:
         for name in sorted(self._rows):
             rows = self._rows[name]
             if telling and count > 1 and len(rows) >= count:
-                self._left_out[name] = "another value for every row"
+                self._left_out[name] = "a different value in every row"
             elif telling and count > 1 and len(rows) == 1 and len(next(iter(rows.values()))) == count:
-                self._left_out[name] = f"all have {next(iter(rows))!r}"
+                self._left_out[name] = f"all rows have {next(iter(rows))!r}"
             elif rows:
                 found[name] = {value: np.array(places, dtype=np.uint32) for value, places in sorted(rows.items())}
         few = sorted(found, key=lambda name: (len(found[name]) > _FEW, name))

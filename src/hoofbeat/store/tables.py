@@ -135,6 +135,15 @@ class IndexedTable(Sequence[T], Generic[T]):
         for place in range(len(self)):
             yield self[place]
 
+    def stretches(self, records: int, size: int) -> Iterator[range]:
+        """All places in their order, in stretches of at most so many records and bytes; a longer record is alone."""
+        first = 0
+        while first < len(self):
+            within = int(self._offsets.searchsorted(self._offsets[first] + size, "right")) - 1
+            last = min(max(within, first + 1), first + records, len(self))
+            yield range(first, last)
+            first = last
+
 
 _FORMULA = re.compile(r"""[\s\x00-\x1f\u200b-\u200f\ufeff'"]*[=+\-@＝＋－＠]""")  # with what spreadsheets pass over
 _encode = msgspec.json.Encoder().encode
@@ -183,9 +192,14 @@ def plain_cell(value: object) -> str:
     return _guarded(text) if isinstance(value, str) else text
 
 
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet would run the text."""
+    return bool(_FORMULA.match(text))
+
+
 def _guarded(text: str) -> str:
     """The text, with a quote before what a spreadsheet would run; `bare_cell` takes it away again."""
-    return "'" + text if _FORMULA.match(text) else text
+    return "'" + text if is_formula(text) else text
 
 
 def bare_cell(cell: str) -> str:
@@ -231,7 +245,7 @@ def read_tsv(path: Path) -> Iterator[dict[str, str]]:
                 cells = line.rstrip("\n").split("\t")
                 if len(cells) != len(header):
                     raise InputError(
-                        f"line {number} has {len(cells)} cells where the header has {len(header)}",
+                        f"line {number} has {len(cells)} cells, but the header has {len(header)}",
                         where=str(path),
                         fix="correct that line",
                     )
@@ -247,6 +261,19 @@ def write_parquet(path: Path, frame: polars.DataFrame) -> int:
     with output_errors(path), atomic_write(path) as stream:
         frame.write_parquet(stream, compression="zstd", statistics=True)
     return frame.height
+
+
+def table_trouble(err: BaseException) -> InputError | None:
+    """An error of the libraries that read tables and JSON in our words; None where it is something else.
+
+    Tables are read lazily, so that damage shows wherever their values are first needed.
+    """
+    if not isinstance(err, msgspec.MsgspecError) and not type(err).__module__.startswith(("polars", "pyarrow")):
+        return None
+    line = next(iter(str(err).splitlines()), "")
+    return InputError(
+        f"a file can't be read: {line}", fix="find the damaged folder with hoofbeat verify FOLDER, and restore it"
+    )
 
 
 def read_parquet(path: Path) -> polars.DataFrame:

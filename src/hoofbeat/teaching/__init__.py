@@ -132,7 +132,7 @@ class PlantedRelation(Struct, frozen=True, kw_only=True):
 class HardPair(Struct, frozen=True, kw_only=True):
     """Two invented answers to one question that are easily misjudged.
 
-    `care` is `same care` (other words, the same care for the patient in the question), `care differs` (like words,
+    `care` is `same care` (other words, the same care for the patient in the question), `care differs` (similar words,
     other care) or `silent` (one of the two says nothing on what is asked). None of it is medical advice.
     """
 

@@ -31,8 +31,11 @@ from hoofbeat.web.site import Site
 
 _STATIC = resources.files("hoofbeat.web") / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_FIXES = {401: "open the link you were given", 403: "ask whoever invited you"}
-_WORDS = {"Not Found": "there is no such page", "Method Not Allowed": "this can't be done here"}  # the framework's own
+_FIXES = {401: "open your invitation link", 403: "ask the person who invited you"}
+_WORDS = {
+    "Not Found": "this page does not exist",
+    "Method Not Allowed": "this action is not allowed here",
+}  # the framework's own
 _PARTS = (
     folder_pages,
     corpus_pages,
@@ -87,7 +90,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     def told(request: Request, err: HTTPException) -> Response:
         """An error with a code."""
-        fix = _FIXES.get(err.status_code, "go back to the start page")
+        fix = _FIXES.get(err.status_code, "go back to your workspace")
         what = _WORDS.get(str(err.detail), str(err.detail))
         return refuse(request, err.status_code, what, fix, err.headers)
 
@@ -106,8 +109,8 @@ def _add_errors(app: FastAPI) -> None:
         """A number that is none, a field that is missing: scripts are told which, people get a page."""
         if request.url.path.startswith("/api/"):
             detail = [{name: each[name] for name in ("loc", "msg", "type")} for each in err.errors()]
-            said = {"error": "this request is not of the form that is taken here", "fix": "look at the detail"}
+            said = {"error": "this request does not have the expected form", "fix": "see the detail"}
             return JSONResponse({**said, "detail": detail}, status_code=422)
         if any(each["loc"][0] == "path" for each in err.errors()):
-            return refuse(request, 404, "there is no such page", "go back to the start page")
-        return refuse(request, 400, "this form was not filled in as it should be", "go back and look at it")
+            return refuse(request, 404, "this page does not exist", "go back to your workspace")
+        return refuse(request, 400, "the form is not complete or not valid", "go back and check it")

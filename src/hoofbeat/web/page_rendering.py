@@ -33,10 +33,14 @@ from hoofbeat.review.review_records import Study
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import leads_outside
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.text import clean
+from hoofbeat.text import clean, cut, one_line
+from hoofbeat.web.folder_titles import folder_title
 from hoofbeat.web.site import Site, site_of
 
 T = TypeVar("T")
+
+_HEADING = 200
+"""The maximum number of characters of a heading."""
 
 
 class ListPage(Struct, Generic[T], frozen=True):
@@ -69,6 +73,7 @@ def render(request: Request, template: str, *, title: str, status: int = 200, **
             csrf=getattr(request.state, "csrf", ""),
             browses=getattr(request.state, "browses", False),
             path=request.url.path,
+            title_of=lambda folder: folder_title(site, folder),
             **context,
         )
     )
@@ -77,7 +82,7 @@ def render(request: Request, template: str, *, title: str, status: int = 200, **
 
 def not_found(request: Request, what: str) -> HTMLResponse:
     """The page for something that is not here."""
-    return render(request, "error.html", title="Not here", status=404, what=what, fix="go back to the start page")
+    return render(request, "error.html", title="Page not found", status=404, what=what, fix="go back to your workspace")
 
 
 @cache
@@ -93,7 +98,13 @@ def environment() -> Environment:
     )
     made.filters["blocks"] = blocks_html
     made.filters["recorded"] = _recorded
+    made.filters["short"] = _short
     return made
+
+
+def _short(text: str) -> str:
+    """A question as a heading."""
+    return cut(one_line(text), _HEADING)
 
 
 def _finalize(value: object) -> object:
@@ -101,7 +112,13 @@ def _finalize(value: object) -> object:
 
 
 _LOG = logging.getLogger("hoofbeat.web")
-_TITLES = {401: "Please sign in", 403: "Not for you", 404: "Not here", 429: "Too many tries"}
+_TITLES = {
+    401: "Please sign in",
+    403: "No access",
+    404: "Page not found",
+    410: "This link no longer works",
+    429: "Too many tries",
+}
 
 
 class ErrorOut(BaseModel):
@@ -114,14 +131,14 @@ class ErrorOut(BaseModel):
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorOut, "description": words}
     for status, words in {
-        400: "Something in the request is not taken.",
-        401: "Nobody is signed in, or the server's own link was not opened.",
-        403: "The token against forged posts is missing or old, or this is not for whoever asks.",
-        404: "There is no such thing.",
-        405: "Nothing but reading and posting is done here.",
+        400: "The request is not valid.",
+        401: "Nobody is signed in, or the site link was not opened.",
+        403: "The token against forged requests is missing or old, or this person has no access.",
+        404: "Not found.",
+        405: "Only GET and POST are allowed.",
         413: "The request is longer than 1 MiB.",
-        415: "The request is neither JSON nor a form.",
-        421: "The server does not go by that name.",
+        415: "The request must be JSON or a form.",
+        421: "The server does not answer to that host name.",
         503: "The database can't be used.",
     }.items()
 }
@@ -129,8 +146,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 FOLDER_ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorOut, "description": "The folder can't be read."},
-    404: {"model": ErrorOut, "description": "There is no such folder here."},
-    503: {"model": ErrorOut, "description": "The folder is being prepared; ask again after some seconds."},
+    404: {"model": ErrorOut, "description": "This server has no such folder."},
+    503: {"model": ErrorOut, "description": "The folder is not ready yet; try again in a few seconds."},
 }
 """What a request for a folder may be answered with, for the description of the JSON routes."""
 
@@ -176,10 +193,10 @@ _POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
 def image_file(request: Request, artefact: Artefact, name: str) -> Response:
     """The image of this name; one that a browser can't show is given to be saved, never to be opened."""
     if not artefact.has(name) or not name.lower().endswith(IMAGE_SUFFIXES):
-        return not_found(request, "the folder does not list this image")
-    path = artefact.path / name
-    if leads_outside(artefact.path, name) or not path.is_file():
-        return not_found(request, "this image does not lie in its folder")
+        return not_found(request, "the folder's manifest does not list this image")
+    if leads_outside(artefact.path, name) or not (artefact.path / name).is_file():
+        return not_found(request, "this image is not in its folder")
+    path = artefact.file(name)
     kind = _TYPES.get(path.suffix.lower())
     headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
     if kind is None:

@@ -9,6 +9,8 @@
 - Behind a proxy every request comes from the proxy, which appends to `X-Forwarded-For` who asked it. That is believed
   of proxies that the server was told of, and of nobody else: whoever asks can write such a header.
 - Pages of reviews need a person; browse pages need one or the site's secret, unless the server is on loopback.
+- What an open study hides is hidden from everybody but its owner. The review store says what that is: no cookie, name
+  or header of a request, or the lack of one, opens it.
 - Every answer carries the headers that keep it from being framed, sniffed, cached or run with foreign script.
 - What fails unforeseen is logged by place only. Nothing of a request is ever logged.
 """
@@ -19,6 +21,7 @@ import hashlib
 import hmac
 import ipaddress
 import secrets
+import time
 from collections.abc import Sequence
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,8 +32,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.review.hidden_folders import hidden_folders, hiding_studies
 from hoofbeat.review.invitations import secret_hash
 from hoofbeat.review.review_records import Person
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.store.tables import table_trouble
 from hoofbeat.web.page_rendering import log_bug, refuse, refuse_error
 from hoofbeat.web.site import Site, SiteSettings, site_of
 
@@ -97,7 +103,7 @@ def known_network(given: str) -> str:
         return str(ipaddress.ip_network(given.strip(), strict=False))
     except ValueError:
         raise UsageError(
-            f"{given!r} is no address of a proxy", fix="give --proxy an address such as 127.0.0.1, or a network"
+            f"{given!r} is not the address of a proxy", fix="give --proxy an address such as 127.0.0.1, or a network"
         ) from None
 
 
@@ -168,7 +174,7 @@ def require_person(request: Request) -> Person:
     """The person who asks; a dependency of pages for everybody who was invited."""
     person: Person | None = request.state.person
     if person is None:
-        raise HTTPException(401, "this page is for people with an invitation: open the link you were given")
+        raise HTTPException(401, "this page is only for invited people: open your invitation link")
     return person
 
 
@@ -176,7 +182,7 @@ def require_adjudicator(request: Request) -> Person:
     """The adjudicator or admin who asks."""
     person = require_person(request)
     if person.role not in ("adjudicator", "admin"):
-        raise HTTPException(403, "this page is for adjudicators")
+        raise HTTPException(403, "only adjudicators can open this page")
     return person
 
 
@@ -184,7 +190,7 @@ def require_admin(request: Request) -> Person:
     """The admin who asks."""
     person = require_person(request)
     if person.role != "admin":
-        raise HTTPException(403, "this page is for admins")
+        raise HTTPException(403, "only admins can open this page")
     return person
 
 
@@ -244,6 +250,7 @@ class Guard:
         scope.setdefault("state", {}).update(
             {"person": None, "csrf": "", "looking": False, "session": "", "lapsed": False, "browses": False}
         )
+        scope["state"]["hidden"] = frozenset() if self.site.store is None else None  # None: all, until it is known
         request = Request(scope, receive)
         answering = _Answering(send, self.site.settings, request)
         try:
@@ -258,6 +265,7 @@ class Guard:
             await self._failed(err, request, answering)
 
     async def _failed(self, err: Exception, request: Request, answering: _Answering) -> None:
+        err = table_trouble(err) or err
         if not isinstance(err, HoofbeatError):
             log_bug(err)
         if answering.began:
@@ -265,7 +273,7 @@ class Guard:
         if isinstance(err, HoofbeatError):
             answer = refuse_error(request, err)
         else:
-            answer = refuse(request, 500, "something went wrong here that should not", "try again; it was noted")
+            answer = refuse(request, 500, "an unexpected error happened", "try again; the error is in the server's log")
         await answer(request.scope, request.receive, answering)
 
     async def _check(self, request: Request, scope: Scope, answering: _Answering) -> tuple[Response | None, Receive]:
@@ -274,19 +282,37 @@ class Guard:
         path: str = scope["path"]
         if not _known_host(request.headers, self.site.settings):
             return refuse(
-                request, 421, "this server does not go by that name", "use the address it was started with"
+                request,
+                421,
+                "this server does not answer to that host name",
+                "use the address that the server printed",
             ), receive
         if path.startswith("//") or "\\" in path or not path.isprintable():
-            return refuse(request, 404, "there is no such page"), receive
+            return refuse(request, 404, "this page does not exist"), receive
         if path.startswith("/static/"):
             return None, receive
         await self._recognise(request, scope, answering)
         scope["state"]["browses"] = may_browse(request)
+        if self.site.store is not None and scope["state"]["browses"]:
+            scope["state"]["hidden"] = await to_thread.run_sync(self._hidden, self.site.store, request.state.person)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             refused, receive = await _check_change(request)
             if refused is not None:
                 return refused, receive
         return self._check_person(request, path.removeprefix("/api/").lstrip("/").partition("/")[0]), receive
+
+    def _person_of(self, store: ReviewStore, session: str, answering: _Answering) -> Person | None:
+        """Whose session this is; half-way to its end it is given its whole time again."""
+        found, hours = store.session_until(session), self.site.settings.session_hours
+        if found is None:
+            return None
+        if found[1] - time.time() < hours * 1800:
+            store.prolong(session, hours=hours)
+            answering.session = session
+        return found[0]
+
+    def _hidden(self, store: ReviewStore, person: Person | None) -> frozenset[str]:
+        return hidden_folders(self.site.library, hiding_studies(store.studies(), person))
 
     async def _recognise(self, request: Request, scope: Scope, answering: _Answering) -> None:
         """Who asks, by their cookies, and the token their pages carry."""
@@ -294,7 +320,7 @@ class Guard:
         cookies = request.cookies
         session = cookies.get(cookie_name(settings, "session"), "")
         if self.site.store is not None and session:
-            state["person"] = await to_thread.run_sync(self.site.store.session, session)
+            state["person"] = await to_thread.run_sync(self._person_of, self.site.store, session, answering)
         if state["person"] is None:
             state["lapsed"] = bool(session)
             session = cookies.get(cookie_name(settings, "visit"), "")
@@ -314,21 +340,21 @@ class Guard:
             return None
         if part in _REVIEW or part in _TEAM:
             if self.site.store is None:
-                return refuse(request, 404, "there are no reviews on this server", "start it with: hoofbeat review")
+                return refuse(request, 404, "this server has no reviews", "start it with: hoofbeat review")
             if person is None:
-                return refuse(
-                    request, 401, "this page is for people with an invitation", "open the link you were given"
-                )
+                return refuse(request, 401, "this page is only for invited people", "open your invitation link")
             if part in _TEAM and person.role == "reviewer":
-                return refuse(request, 403, "this page is for adjudicators and admins", "go on with your own list")
+                return refuse(
+                    request, 403, "this page is only for adjudicators and admins", "continue with your own list"
+                )
             return None
         if may_browse(request):
             return None
         if person is None:
-            return refuse(request, 401, "this server is not open to everybody", "open the link you were given")
+            return refuse(request, 401, "you need a link to use this server", "open your invitation link")
         if part == "" and request.method == "GET":
             return Response(status_code=303, headers={"Location": "/review"})
-        return refuse(request, 403, "reviewers see their own lists only", "go on with your own list")
+        return refuse(request, 403, "reviewers can only see their own list", "continue with your own list")
 
 
 class _Answering:
@@ -338,6 +364,7 @@ class _Answering:
         self._send, self._settings, self._request = send, settings, request
         self.began = False
         self.visit = ""
+        self.session = ""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -352,6 +379,10 @@ class _Answering:
                 headers.setdefault(name, value)
             if self._settings.secure:
                 headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+            if self.session and "set-cookie" not in headers:  # a page that signs out takes the cookie away
+                carrier = Response()
+                give_cookie(carrier, self._settings, "session", self.session)
+                headers.append("set-cookie", carrier.headers["set-cookie"])
             if self.visit and headers.get("content-type", "").startswith("text/html"):
                 carrier = Response()
                 give_cookie(carrier, self._settings, "visit", self.visit, lax=True)
@@ -363,22 +394,22 @@ async def _check_change(request: Request) -> tuple[Response | None, Receive]:
     """Whether a request that changes something may: not too long, of a kind we take, from a page of ours."""
     receive = request.receive
     if request.method != "POST":
-        return refuse(request, 405, "this can't be done here", headers={"Allow": "GET, POST"}), receive
+        return refuse(request, 405, "this action is not allowed here", headers={"Allow": "GET, POST"}), receive
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("", "application/json", _FORM):
-        return refuse(request, 415, "files and other formats are not taken here", "send JSON or a form"), receive
+        return refuse(request, 415, "this server does not accept this format", "send JSON or a form"), receive
     body = await _body(request)
     if body is None:
-        return refuse(request, 413, "this is too long", "send less at a time", {"Connection": "close"}), receive
+        return refuse(request, 413, "the request is too long", "send less text", {"Connection": "close"}), receive
     if not is_same_origin(request.headers, site_of(request).settings):
-        return refuse(request, 403, "this came from a page of another site", "use this server's own pages"), receive
+        return refuse(request, 403, "the request came from another site", "use the pages of this server"), receive
     given = request.headers.get("x-csrf-token", "")
     if not given and kind == _FORM:
         given = _field(body, "csrf")
     if not hmac.compare_digest(given.encode(), request.state.csrf.encode()):
         if request.state.lapsed:
-            return refuse(request, 401, "you are not signed in any more", "open the link you were given"), receive
-        return refuse(request, 403, "this page is out of date", "load it again and repeat what you did"), receive
+            return refuse(request, 401, "you are no longer signed in", "open your invitation link"), receive
+        return refuse(request, 403, "this page is out of date", "reload it and try again"), receive
     return None, _replaying(body, receive)
 
 

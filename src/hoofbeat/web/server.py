@@ -15,17 +15,16 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from urllib.parse import urlsplit
 
-import uvicorn
 from msgspec import Struct, structs
 
 from hoofbeat.errors import UsageError
-from hoofbeat.review.invitations import secret_hash
+from hoofbeat.review.invitations import LINK_DAYS, secret_hash
+from hoofbeat.review.review_records import in_utc
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.app import create_app
+from hoofbeat.web.connections import ListeningServer, server_config
 from hoofbeat.web.security import known_network
 from hoofbeat.web.site import Site
-
-_GRACE_SECONDS = 5
 
 
 class RunningServer(Struct, frozen=True, kw_only=True):
@@ -33,13 +32,14 @@ class RunningServer(Struct, frozen=True, kw_only=True):
 
     `browse` lets a browser look at the artefacts of a public server; `come_in` signs the first admin in. `public` says
     that other machines can reach it, `encrypted` that it stands behind HTTPS, `reviews` that people review there.
-    `listens` is where a proxy asks it, if people reach it elsewhere.
+    `come_in_until` is when that link ends. `listens` is where a proxy asks it, if people reach it elsewhere.
     """
 
     address: str
     listens: str = ""
     browse: str = ""
     come_in: str = ""
+    come_in_until: str = ""
     public: bool = False
     encrypted: bool = False
     reviews: bool = False
@@ -48,18 +48,18 @@ class RunningServer(Struct, frozen=True, kw_only=True):
         """What to say of a server that others can reach."""
         if not self.public:
             return ""
-        said = "Other machines can reach this server. Give its links only to people who may see what it shows."
+        said = "Other machines can reach this server. Give its links only to people who may see these folders."
         if not self.encrypted:
-            said += " It does not encrypt: put it behind HTTPS, and say where with --url https://…"
+            said += " It does not encrypt: put it behind HTTPS, and give that address with --url https://…"
         return said
 
 
-def first_admin(store: ReviewStore, name: str = "Admin") -> str:
-    """The path that signs a new admin in, if the review store has none yet; empty if it has."""
+def first_admin(store: ReviewStore, name: str = "Admin", days: int = LINK_DAYS) -> tuple[str, str]:
+    """The path that signs a new admin in, and when it ends, if the review store has none yet; empty if it has."""
     if any(person.role == "admin" and person.active for person in store.people()):
-        return ""
-    _, token = store.invite(name, "admin", by="")
-    return f"/join/{token}"
+        return "", ""
+    person, token = store.invite(name, "admin", by="", days=days)
+    return f"/join/{token}", in_utc(person.link_until)
 
 
 def serve(
@@ -79,20 +79,12 @@ def serve(
     site.settings = structs.replace(site.settings, proxies=tuple(known_network(each) for each in proxies))
     with closing(_listener(host, port)) as listener:
         settled = _settle(site, host, listener.getsockname()[1], url)
-        path = first_admin(site.store) if site.store is not None else ""
-        told = structs.replace(settled, come_in=f"{settled.address}{path}" if path else "")
-        config = uvicorn.Config(
-            create_app(site),
-            http="h11",
-            lifespan="off",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
-        )
+        path, until = first_admin(site.store, days=site.settings.link_days) if site.store is not None else ("", "")
+        told = structs.replace(settled, come_in=f"{settled.address}{path}" if path else "", come_in_until=until)
         try:
-            _Server(config, lambda: (ready or print_ready)(told)).run(sockets=[listener])
+            ListeningServer(server_config(create_app(site)), lambda: (ready or print_ready)(told)).run(
+                sockets=[listener]
+            )
         except KeyboardInterrupt:  # that is how it is stopped
             return
 
@@ -100,29 +92,17 @@ def serve(
 def print_ready(told: RunningServer) -> None:
     """Say where the server is, for people."""
     lines = [f"Hoofbeat is at {told.address}"]
-    lines += [f"  for a proxy, it listens at {told.listens}"] if told.listens else []
-    lines += [f"  to browse, open once: {told.browse}"] if told.browse else []
-    lines += [f"  to come in as admin, open: {told.come_in}"] if told.come_in else []
+    lines += [f"  for a proxy, it listens on {told.listens}"] if told.listens else []
+    lines += [f"  to open the pages, use this link once: {told.browse}"] if told.browse else []
+    if told.come_in:
+        lines += [f"  to sign in as admin, use this link once, until {told.come_in_until}: {told.come_in}"]
     if told.reviews and not told.come_in:
-        lines += ["  admins come in with their links; a lost one is made anew: hoofbeat review invite NAME --again"]
+        lines += ["  admins sign in with their links; to replace a lost link: hoofbeat review invite NAME --again"]
     lines += ["Stop it with Ctrl-C."]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
     if warning := told.warning():
         sys.stderr.write(f"warning: {warning}\n")
-
-
-class _Server(uvicorn.Server):
-    """A server that says when it listens."""
-
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._listening = listening
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._listening()
 
 
 def _listener(host: str, port: int) -> socket.socket:
@@ -146,13 +126,14 @@ def _listener(host: str, port: int) -> socket.socket:
 def _cant_listen(host: str, port: int, err: OSError) -> UsageError:
     if err.errno == errno.EADDRINUSE:
         return UsageError(
-            f"port {port} is in use, perhaps by another Hoofbeat", fix="take another with --port, or --port 0 for any"
+            f"port {port} is in use, perhaps by another Hoofbeat",
+            fix="choose another with --port, or --port 0 for a free one",
         )
     if err.errno == errno.EACCES:
-        return UsageError(f"port {port} is not yours to take", fix="take one above 1023 with --port")
+        return UsageError(f"port {port} needs administrator rights", fix="choose a port above 1023 with --port")
     if err.errno == errno.EADDRNOTAVAIL:
-        return UsageError(f"{host} is no address of this machine", fix="leave --host out to stay on this machine")
-    return UsageError(f"the server can't listen there: {err.strerror}", fix="look at --host and --port")
+        return UsageError(f"{host} is not an address of this machine", fix="remove --host to serve this machine only")
+    return UsageError(f"the server can't listen there: {err.strerror}", fix="check --host and --port")
 
 
 def _settle(site: Site, host: str, port: int, url: str) -> RunningServer:
@@ -163,7 +144,7 @@ def _settle(site: Site, host: str, port: int, url: str) -> RunningServer:
     address = url.rstrip("/") or own
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
-        raise UsageError(f"{url!r} is not where a server is", fix="give --url like https://review.example.org")
+        raise UsageError(f"{url!r} is not the address of a server", fix="give --url like https://review.example.org")
     public = everywhere or not (_is_loopback(host) and _is_loopback(parts.hostname))
     secret = ""
     if public and not site.settings.access:

@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said() -> None:
         list(each_matrix(table([*rows, rows[0]])))
     with pytest.raises(InputError, match="a pair has no question"):
         label_counts(table(rows).with_columns(question=polars.lit(None, polars.String)))
-    with pytest.raises(InputError, match="the question 'a' of a pair was not asked"):
+    with pytest.raises(InputError, match="a pair names the question 'a'"):
         pairs_of(table(rows), questions=["b", "c"])
 
 

@@ -182,12 +182,12 @@ def test_a_judge_that_finds_silence_is_scored() -> None:
     assert found.labels[0].label == "Absent"
 
 
-def test_the_verdict_is_one_sentence_that_promises_nothing() -> None:
+def test_the_verdict_promises_nothing() -> None:
     labels = ("Consistent", "Complementary", "Divergent", "Contradictory")
     found = trial_figures([a_pair(n, label, label) for n in range(10) for label in labels], FIVE_RELATIONS)
     assert found.verdict == (
         "This judge is clearly better than chance: right on 40 of 40 pairs whose relation is known "
-        "(0.72 to 1.00 at 95%), where guessing gives 0.20 and always saying Consistent 0.25."
+        "(95% interval 0.72 to 1.00). Guessing would give 0.20, always answering Consistent 0.25."
     )
 
 

@@ -291,7 +291,7 @@ def test_what_the_sample_does_not_allow_is_not_estimated() -> None:
     unsampled = [pair for pair in SAMPLE if pair[0] != "Absent"]
     found = population(unsampled, COUNTS, LABELS)
     assert (found.agreement, found.kappa, found.f1) == (None, None, None)
-    assert found.why == "no pair that the judge calls Absent is labelled"
+    assert found.why == "annotators labelled none of the pairs that the judge calls Absent"
     rates = by_name(corrected_rates(unsampled, COUNTS, FIVE_RELATIONS))
     assert rates["R_div", "all"].estimate is None
     assert rates["R_div", "all"].why == found.why
@@ -300,7 +300,7 @@ def test_what_the_sample_does_not_allow_is_not_estimated() -> None:
     assert share == pytest.approx(10 / 15)
     assert interval is None
     assert stratified_rate({"a": (10, [(0.0, 0.0)] * 3)}) == (None, None)
-    assert population([], {}, LABELS).why == "the audit has no pair with a label"
+    assert population([], {}, LABELS).why == "no pair of the audit has a label"
 
 
 def test_pairs_without_a_reference_give_a_range() -> None:
@@ -325,7 +325,7 @@ def test_a_label_on_which_people_are_always_split_has_a_range_and_no_estimate() 
     known = [pair for pair in SAMPLE if pair[0] != "Contradictory"]
     rate = by_name(corrected_rates(known, COUNTS, FIVE_RELATIONS, without={"Contradictory": 4}))["R_div", "answered"]
     assert (rate.estimate, rate.interval) == (None, None)
-    assert rate.why == "no pair that the judge calls Contradictory is labelled"
+    assert rate.why == "annotators labelled none of the pairs that the judge calls Contradictory"
     assert rate.sensitivity == pytest.approx(((120 + 81) / (1000 - 9), (120 + 81 + 10) / (1000 - 9)))
     lost = by_name(corrected_rates(known, COUNTS, FIVE_RELATIONS, without={"Divergent": 1}))["R_div", "answered"]
     assert (lost.without, lost.sensitivity) == (1, None)
@@ -333,7 +333,7 @@ def test_a_label_on_which_people_are_always_split_has_a_range_and_no_estimate() 
 
 def test_no_estimate_without_an_interval() -> None:
     one = [pair for pair in SAMPLE if pair[0] != "Contradictory"] + [("Contradictory", "Contradictory")]
-    why = "only one of the pairs that the judge calls Contradictory is labelled"
+    why = "annotators labelled only one of the pairs that the judge calls Contradictory"
     rates = corrected_rates(one, COUNTS, FIVE_RELATIONS)
     assert {(rate.estimate, rate.interval, rate.why) for rate in rates} == {(None, None, why)}
     whole = population(one, COUNTS, LABELS)

@@ -62,7 +62,7 @@ def _marks(row: SynthesisRow) -> str:
         ({"ab": "Divergent"}, "c d", "differs differs silent silent", "Alder and Brook differ; 2 silent"),
         (dict.fromkeys(("ab", "ac", "bc"), "Divergent"), "d", "differs differs differs silent",
          "Three views: Alder / Brook / Cairn; 1 silent"),
-        ({}, "b c d", "alone silent silent silent", "Only Alder speaks; 3 silent"),
+        ({}, "b c d", "alone silent silent silent", "Only Alder answers; 3 silent"),
         ({}, "a b c d", "silent silent silent silent", "All are silent"),
     ],
 )  # fmt: skip
@@ -77,7 +77,7 @@ def test_who_agrees_and_who_differs(labels: dict[str, str], silent: str, marks: 
         ({}, "", "Both agree"),
         ({"ab": "Divergent"}, "", "Alder and Brook differ"),
         ({"ab": "Contradictory"}, "", "Alder and Brook say the opposite"),
-        ({}, "a", "Only Brook speaks"),
+        ({}, "a", "Only Brook answers"),
         ({}, "a b", "Both are silent"),
     ],
 )

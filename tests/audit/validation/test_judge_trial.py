@@ -61,7 +61,7 @@ def test_every_pack_has_pairs_of_every_label(name: str) -> None:
 
 
 def test_a_pack_without_an_example_says_so() -> None:
-    with pytest.raises(UsageError, match="no teaching example for the pack bakery"):
+    with pytest.raises(UsageError, match="the pack bakery has no teaching example"):
         trial_pairs(replace(PACK, name="bakery"), limit=10, seed=0)
     other = replace(PACK, labels=PACK.labels[:-1])
     with pytest.raises(UsageError, match="which this pack does not have"):

@@ -121,13 +121,13 @@ def test_what_is_wrong_is_told_with_its_lines(audit: Audit, packets: Packets, tm
             human_labels(audit, [path], packets=known)
         lines = str(caught.value).splitlines()
         assert lines[0] == "7 lines can't be used:"
-        assert lines[1].startswith("line 2: 'Contradicting' is none of the labels (Absent, Consistent,")
+        assert lines[1].startswith("line 2: 'Contradicting' is not one of the labels (Absent, Consistent,")
         assert lines[2] == "line 3: there is no item 'BCDFG-BCDFG' in this sample"
         assert lines[3] == "line 4: there is no item '7' in this sample"
         assert lines[4] == f"line 5: {rows[3]['item']} has no label"
-        assert lines[5] == "line 6: 'severe' is no significance (low, medium, high)"
-        assert lines[6] == f"line 8: {rows[5]['item']} was labelled by annotator-1 already (line 7 of back.csv)"
-        assert lines[7] == "line 9: the row names no item"
+        assert lines[5] == "line 6: 'severe' is not a level of significance (low, medium, high)"
+        assert lines[6] == f"line 8: {rows[5]['item']} was already labelled by annotator-1 (line 7 of back.csv)"
+        assert lines[7] == "line 9: the row has no item"
 
 
 def test_lines_are_counted_as_an_editor_counts_them(audit: Audit, packets: Packets, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_lines_are_counted_as_an_editor_counts_them(audit: Audit, packets: Packe
     rows[0]["note"] = "one\ntwo\nthree"
     rows[1]["label"] = "?"
     path = saved(tmp_path / "back.csv", rows, delimiter=";", first="sep=;\n")
-    with pytest.raises(InputError, match="line 6: '\\?' is none"):
+    with pytest.raises(InputError, match="line 6: '\\?' is not one of"):
         human_labels(audit, [path], packets=packets)
 
 
@@ -158,7 +158,7 @@ def test_missing_items_are_an_error_unless_a_part_will_do(audit: Audit, packets:
 def test_two_files_by_one_person_are_refused(audit: Audit, packets: Packets, tmp_path: Path) -> None:
     rows = rows_of(packets)
     one, two = saved(tmp_path / "one.csv", rows), saved(tmp_path / "two.csv", rows)
-    with pytest.raises(InputError, match=r"labelled by annotator-1 already \(line 2 of one.csv\)"):
+    with pytest.raises(InputError, match=r"already labelled by annotator-1 \(line 2 of one.csv\)"):
         human_labels(audit, [one, two], packets=packets)
     for row in rows:
         row["annotator"] = ""
@@ -179,7 +179,7 @@ def test_adjudicated_labels_are_of_some_items_only(audit: Audit, packets: Packet
     assert found.adjudicated[key[rows[0]["item"]]] == AnnotatorLabel(label="Divergent", significance="high")
     assert found.adjudicated.keys() == {key[rows[0]["item"]], key[rows[2]["item"]]}
     settled[2]["item"] = settled[0]["item"]
-    with pytest.raises(InputError, match="was settled already"):
+    with pytest.raises(InputError, match="was already settled"):
         human_labels(audit, [tmp_path / "a.csv"], adjudicated=saved(tmp_path / "b.csv", settled), packets=packets)
 
 
@@ -191,8 +191,8 @@ def test_significance_counts_where_the_label_takes_it(audit: Audit, packets: Pac
     said = {(each.label, each.significance) for each in only(found, "annotator-1").values()}
     assert said == {("Absent", None), ("Consistent", None), ("Complementary", None), ("Divergent", None),
                     ("Contradictory", "low")}  # fmt: skip
-    assert "12 ratings of significance stand by labels that take none and are left out" in found.notes
-    assert "4 labels that take a significance have none" in found.notes
+    assert "12 ratings of significance are ignored: their labels take none" in found.notes
+    assert "4 labels need a significance but have none" in found.notes
 
 
 @pytest.mark.parametrize(
@@ -201,11 +201,11 @@ def test_significance_counts_where_the_label_takes_it(audit: Audit, packets: Pac
         (b"", "does not name the columns"),
         (b"item,label\n", "no row"),
         (b"item,text\nBCDFG-HJKLM,x\n", "does not name the columns"),
-        (b"item,label,label\nBCDFG-HJKLM,x,y\n", "two columns 'label'"),
-        (b'item,label\n"BCDFG,x\n', "no CSV"),
-        (b"i\0t\0e\0m\0", "no text file"),
-        (b"\xef\xbb\xbfitem,label\nBCDFG-HJKLM,\xff\n", "no text file"),
-        (b"PK\x03\x04\0\0\0\0", "no text file"),
+        (b"item,label,label\nBCDFG-HJKLM,x,y\n", "two columns named 'label'"),
+        (b'item,label\n"BCDFG,x\n', "not valid CSV"),
+        (b"i\0t\0e\0m\0", "not a text file"),
+        (b"\xef\xbb\xbfitem,label\nBCDFG-HJKLM,\xff\n", "not a text file"),
+        (b"PK\x03\x04\0\0\0\0", "not a text file"),
     ],
 )
 def test_files_that_are_no_packets(audit: Audit, tmp_path: Path, content: bytes, told: str) -> None:
@@ -227,7 +227,7 @@ def test_json_that_can_not_be_read_is_named(audit: Audit, tmp_path: Path) -> Non
 def test_packets_of_another_audit_are_refused(packets: Packets, tmp_path: Path) -> None:
     other = an_audit(tmp_path / "other", in_turn(Divergent=30))
     path = saved(tmp_path / "back.csv", rows_of(packets))
-    with pytest.raises(InputError, match="these packets are not of the audit"):
+    with pytest.raises(InputError, match="these packets do not belong to the audit"):
         human_labels(other, [path], packets=packets)
 
 

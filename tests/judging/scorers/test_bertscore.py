@@ -132,7 +132,7 @@ def test_the_embedded_encoder_scores_and_is_named() -> None:
 
 
 def test_an_encoder_without_token_states_is_refused() -> None:
-    with pytest.raises(UsageError, match="does not give the states of tokens"):
+    with pytest.raises(UsageError, match="does not output token states"):
         BertScorer(HashedWords())
 
 
@@ -226,7 +226,7 @@ def test_the_layer_is_the_reference_implementations_choice(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="no layer '4'"):
         BertScorer(load_encoder(str(other)), layer="4")
     flat = make_encoder(tmp_path / "flat", ROWS)
-    with pytest.raises(InputError, match="can't be told apart"):
+    with pytest.raises(InputError, match="can't find the layers"):
         BertScorer(load_encoder(str(flat)), layer="1")
 
 

@@ -15,7 +15,7 @@ from hoofbeat.store.tables import read_jsonl
 from hoofbeat.window import ContextWindow
 from tests.recipes.support import build
 
-__all__ = ["CONTEXT", "DISTRACTED", "GOOD", "REPORT", "altered", "build_one", "ending", "says"]
+__all__ = ["ADDED", "CONTEXT", "DISTRACTED", "GOOD", "REPORT", "altered", "build_one", "ending", "says"]
 
 REPORT = Document(
     id="invented-1",
@@ -39,8 +39,9 @@ CONTEXT = (
     "of parenteral nutrition failed to reduce the output of 900 mL a day. Surgery was ruled out because of "
     "portal hypertension, and fibrin glue was washed away twice."
 )
+ADDED = ("takes drops for dry eyes", "has a healed fracture of the wrist")
 DISTRACTED = CONTEXT.replace("54-year-old man presented", "61-year-old woman came in").replace("He had", "She had") + (
-    " She also takes drops for dry eyes and has a healed fracture of the wrist."
+    f" She also {ADDED[0]} and {ADDED[1]}."
 )
 # How the report is shown: 1 and 2 are the introduction, 3 to 9 the case, 10 talks to a model.
 STEP = "percutaneous cardiac septal occluder"
@@ -95,11 +96,13 @@ GOOD: dict[str, dict[str, Any]] = {
             {"what": "parenteral nutrition", "state": "stopped", "sentences": [6], "told": "yes", "difference": ""},
         ],
         "later": [],
+        "closed": [],
         "conflicts": [],
         "measures": [],
     },
-    "ogcare-distract": {"changes": "Age, sex, side conditions.", "context": DISTRACTED},
+    "ogcare-distract": {"changes": "Age, sex, side conditions.", "context": DISTRACTED, "added": list(ADDED)},
     "ogcare-verify-distraction": {
+        "added": [{"words": words, "cause": "no", "decision": "no", "why": "of another organ"} for words in ADDED],
         "core_kept": "yes",
         "answer_holds": "yes",
         "possible": "yes",

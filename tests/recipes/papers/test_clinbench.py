@@ -127,7 +127,7 @@ def test_real_reports_become_questions(tmp_path: Path) -> None:
     assert sum(left_out["left out"].values()) == kept
     assert set(left_out["left out"]) <= {
         "the report has no figures",
-        "the corpus holds no image files of the report",
+        "the corpus has no image files of the report",
     }
 
 

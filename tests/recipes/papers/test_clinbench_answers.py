@@ -96,8 +96,8 @@ def test_markdown_around_the_json_changes_nothing(tmp_path: Path, cases: Corpus)
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"last": 0, "hide": [], "trim": [], "reworded": []}, "too little of the case is told before the diagnosis"),
-        ({"last": 1, "hide": [], "trim": [], "reworded": []}, "too little of the case is told before the diagnosis"),
+        ({"last": 0, "hide": [], "trim": [], "reworded": []}, "too few words of the case before the diagnosis"),
+        ({"last": 1, "hide": [], "trim": [], "reworded": []}, "too few words of the case before the diagnosis"),
         ({"last": 4, "hide": [{"number": 2, "why": "because"}], "trim": [], "reworded": []}, "schema"),
     ],
 )

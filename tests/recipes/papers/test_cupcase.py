@@ -364,7 +364,7 @@ def test_a_case_does_not_end_in_a_stub(tmp_path: Path, last: str) -> None:
     story = STORY.replace("Sarcoidosis was thought of early on. ", "")
     artefact = _built(tmp_path, story=story, shown=shown)
     if last.startswith("He"):
-        assert _reason(artefact) == ("first pass", "too little of the case is told before the diagnosis")
+        assert _reason(artefact) == ("first pass", "too few words of the case before the diagnosis")
         return
     (question,) = Benchmark(artefact).questions
     assert question.context.endswith("twice the upper limit.")
@@ -402,7 +402,7 @@ def test_a_case_that_opens_with_its_diagnosis_is_rejected(tmp_path: Path) -> Non
     story = "Biopsy confirmed the diagnosis of sarcoidosis in a farmer. " + "He was seen again and was very well. " * 20
     said = {**GOOD, "quote": "Biopsy confirmed the diagnosis of sarcoidosis in a farmer"}
     artefact = _built(tmp_path, said, story=story, shown=lambda _: {"last": 0, "hide": [], "trim": [], "reworded": []})
-    assert _reason(artefact) == ("first pass", "too little of the case is told before the diagnosis")
+    assert _reason(artefact) == ("first pass", "too few words of the case before the diagnosis")
 
 
 # Distractors

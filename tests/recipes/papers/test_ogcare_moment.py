@@ -75,7 +75,7 @@ class _Editor:
 
 
 def _moment(**found: Any) -> dict[str, Any]:
-    return {"running": [], "later": [], "conflicts": [], "measures": [], **found}
+    return {"running": [], "later": [], "closed": [], "conflicts": [], "measures": [], **found}
 
 
 def _built(folder: Path, said: object, editor: _Editor | None = None, **settings: Any) -> tuple[Artefact, Script]:

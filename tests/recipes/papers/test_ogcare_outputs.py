@@ -225,14 +225,6 @@ def test_too_few_numbers_or_none_are_not_the_contract(tmp_path: Path, prompt: st
             "the quote does not tell the decisive step",
         ),
         (altered("ogcare-course", after=[5]), "a sentence is said to lie both before and after"),
-        (
-            altered("ogcare-course", before=[3, 5, 6, 9], after=[]),
-            "`before` may tell what followed the step",
-        ),
-        (
-            altered("ogcare-question", context=f"{CONTEXT} A septal occluder, a cardiac device, is at hand."),
-            "the question gives the answer away",
-        ),
     ],
 )
 def test_what_a_rule_only_doubts_is_asked_again_and_told_to_the_verifying_call(
@@ -244,6 +236,15 @@ def test_what_a_rule_only_doubts_is_asked_again_and_told_to_the_verifying_call(
     assert script.count(name) == 2
     shown = next(user_text(request) for called, request in script.requests if called == "ogcare-verify")
     assert flag in shown
+
+
+def test_words_that_may_give_the_answer_away_cost_no_call_and_are_told_to_the_verifying_call(tmp_path: Path) -> None:
+    hint = "A septal occluder, a cardiac device, is at hand."
+    script = Script(says(altered("ogcare-question", context=f"{CONTEXT} {hint}")))
+    build_one(tmp_path, {"model": script}, distraction=False)
+    assert script.count("ogcare-question") == 1
+    shown = next(user_text(request) for called, request in script.requests if called == "ogcare-verify")
+    assert f"words that may tell something of the step: {hint}" in shown
 
 
 def test_the_question_may_give_the_year_of_the_report(tmp_path: Path) -> None:

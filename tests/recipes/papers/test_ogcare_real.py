@@ -20,7 +20,7 @@ from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Question
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.helpers import shared_data
-from tests.recipes.papers.ogcare_case import GOOD
+from tests.recipes.papers.ogcare_case import ADDED, GOOD
 from tests.recipes.support import build, user_text
 
 
@@ -77,7 +77,8 @@ def _by_rule(name: str, request: ChatRequest) -> object:
         text = re.sub(r"\b(\d\d)(?=[ -]year)", lambda age: str(int(age[1]) + 3), _material(request, "case"))
         return {
             "changes": "age",
-            "context": f"{text} There is also a longstanding mild seasonal allergy to pollen of grasses.",
+            "context": f"{text} Besides, the patient {ADDED[0]} and {ADDED[1]}.",
+            "added": list(ADDED),
         }
     return GOOD[name]
 

@@ -50,7 +50,7 @@ def test_similar_cases(tmp_path: Path) -> None:
             each for each in items[question.id]["fellows"] if each not in {q.id for q in bench.questions}
         ]
     reasons = artefact.manifest.counts.reasons
-    assert reasons["a case to be found by another that asks"] > 0
+    assert reasons["it is a document to find, not a question"] > 0
     assert reasons["a quote for the diagnosis is not in the source"] > 0
     assert searchable(artefact, corpus, tmp_path) > 0.1
     assert artefact.manifest.metrics["review"] == {"three-criteria": len(bench.questions)}
@@ -116,7 +116,7 @@ def test_grades_are_cut_where_the_parameters_say(tmp_path: Path) -> None:
         artefact, _ = built_task(folder, "invented", says)
         pool = list(read_tsv(artefact.file("pool.tsv")))
         assert {row["verdict"] for row in pool} == {verdict}
-        turned_away = artefact.manifest.counts.reasons.get("no document is graded as one that answers it", 0)
+        turned_away = artefact.manifest.counts.reasons.get("no document was graded as answering it", 0)
         assert (turned_away == 0) == (verdict == "positive")
 
 

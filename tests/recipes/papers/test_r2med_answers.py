@@ -112,7 +112,7 @@ def test_markdown_around_json_is_read(tmp_path: Path) -> None:
 def test_exam_answers_that_are_no_entity_or_need_no_reasoning(tmp_path: Path) -> None:
     for said, reason in (
         ({"reason": "x", "reasoning": "no", "entity": "yes"}, "it can be answered without reasoning"),
-        ({"reason": "x", "reasoning": "yes", "entity": "no"}, "the answer is no single medical entity"),
+        ({"reason": "x", "reasoning": "yes", "entity": "no"}, "the answer is not a single medical entity"),
     ):
         folder = tmp_path / said["reasoning"]
         folder.mkdir()

@@ -60,7 +60,7 @@ def test_numbers_and_sentences_are_no_entity_whatever_a_model_says(tmp_path: Pat
         (outcome,) = _step("answer").run([_asked(answer)], context)
     assert isinstance(outcome, RecipeItem) == kept
     if isinstance(outcome, ItemRejection):
-        assert (outcome.reason, outcome.details) == ("the answer is no single medical entity", answer)
+        assert (outcome.reason, outcome.details) == ("the answer is not a single medical entity", answer)
 
 
 def test_what_cant_be_asked_openly_costs_no_call() -> None:
@@ -113,4 +113,4 @@ def test_every_task_can_be_estimated_with_a_bound(tmp_path: Path, task: str, ste
     assert found.estimate.calls > 0
     assert f"the step “{step}”" in found.note
     assert "at most" in found.note
-    assert "no set number" not in found.note
+    assert "an unknown number" not in found.note

@@ -150,9 +150,9 @@ def test_another_protocol_is_marked_loudly(tmp_path: Path) -> None:
     run_of(tmp_path / "b", chosen(AFTER, protocol="likelihood"))
     compared = compare_answers([tmp_path / "a", tmp_path / "b"])
     assert compared.pairs[0].against == ("likelihood against letter",)
-    assert any("NOT THE SAME MEASUREMENT" in each for each in warnings_of(compared))
+    assert any("NOT MEASURED IN THE SAME WAY" in each for each in warnings_of(compared))
     made = write_answers(tmp_path / "out", compared)
-    assert "NOT THE SAME MEASUREMENT" in made.file("report.md").read_text("utf-8")
+    assert "NOT MEASURED IN THE SAME WAY" in made.file("report.md").read_text("utf-8")
     tree = parsed(made.file("report.html").read_text("utf-8"))
     assert "likelihood against letter" in words(tree.xpath("//header")[0])
     assert "NO: likelihood against letter" in made.file("pairs.tsv").read_text("utf-8")
@@ -191,7 +191,7 @@ def test_another_panel_of_judges_is_marked_loudly(tmp_path: Path) -> None:
     assert against("d", "e") == ()  # the same weights, run otherwise
     assert against("f", "g") == ()  # the same model under two names
     made = write_answers(tmp_path / "out", compare_answers([tmp_path / "a", tmp_path / "c"]))
-    assert "NOT THE SAME MEASUREMENT in 1 of 1 pair: judged by other judges" in made.file("report.md").read_text(
+    assert "NOT MEASURED IN THE SAME WAY in 1 of 1 pair: judged by other judges" in made.file("report.md").read_text(
         "utf-8"
     )
 
@@ -218,10 +218,10 @@ def test_settings_that_differ_are_listed_with_both_values(tmp_path: Path) -> Non
     assert compared.pairs[0].against == ()
     told = warnings_of(compared)
     assert any(
-        each.startswith("ASKED OTHERWISE in 1 of 1 pair: differs in temperature 0 / 0.9 (first / second)")
+        each.startswith("ASKED DIFFERENTLY in 1 of 1 pair: differs in temperature 0 / 0.9 (first / second)")
         for each in told
     )
-    assert not any("NOT THE SAME MEASUREMENT" in each for each in told)
+    assert not any("NOT MEASURED IN THE SAME WAY" in each for each in told)
     made = write_answers(tmp_path / "out", compared)
     [row] = made.manifest.metrics["pairs"].values()  # type: ignore[attr-defined]
     assert row["not_comparable"] == [f"differs in: {each}" for each in found]
@@ -328,7 +328,7 @@ def test_systems_that_were_asked_nothing_in_common_are_left_out_and_counted(tmp_
     assert [(pair.first.model, pair.second.model) for pair in compared.pairs] == [("m1", "m9")]
     assert compared.apart == 1
     assert any("1 pair of systems" in each for each in warnings_of(compared))
-    with pytest.raises(UsageError, match="no question was put to both"):
+    with pytest.raises(UsageError, match="no two systems answered the same question"):
         compare_answers([tmp_path / "a", tmp_path / "b"], systems=["m2", "m9"])
 
 
@@ -371,7 +371,7 @@ def test_free_text_that_nobody_judged_is_refused(tmp_path: Path) -> None:
     free = [replace(a, protocol="", choice=None) for a in chosen("rr", protocol="")]
     run_of(tmp_path / "a", free, questions(2))
     run_of(tmp_path / "b", [*chosen("rw"), *free], questions(2))
-    with pytest.raises(UsageError, match="nobody has judged"):
+    with pytest.raises(UsageError, match="have not been judged"):
         compare_answers([tmp_path / "b", tmp_path / "a"])
     run_of(tmp_path / "c", chosen("ww"), questions(2))
     assert any(

@@ -153,7 +153,7 @@ def test_the_page_is_whole_and_says_the_same() -> None:
     assert not re.search(r'(?:src|href)="(?!#)', page)
     root = parsed(page)
     text = words(root)
-    assert "3 systems over the 40 questions that all of them have a value for" in text
+    assert "3 systems over the 40 questions for which all have a value" in text
     assert "Pearson's r" in text
     assert len(root.findall(".//figure")) == 9
 
@@ -194,7 +194,7 @@ def test_one_system_and_one_measure_are_enough() -> None:
 def test_questions_that_are_left_out_are_told() -> None:
     report = rankings_report({"a": {"q1": {"RR": 0.5}, "q2": {"RR": 1.0}}, "b": {"q2": {"RR": 0.0}}})
     text = words(parsed(to_html(report)))
-    assert "Questions left out because another system has no value for them: a 1." in text
+    assert "Questions left out, because another system has no value for them: a 1." in text
 
 
 def test_without_a_baseline_every_pair_is_told() -> None:

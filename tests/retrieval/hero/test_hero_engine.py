@@ -346,7 +346,7 @@ def test_explaining_shows_every_layer() -> None:
     ):
         assert words in text
     assert "\x1b" not in text
-    assert "reranking off: no cross-encoder or model is named" in explain(one(hero(BOOK), "tub"))
+    assert "reranking off: hero[rerank=…] names no cross-encoder or model" in explain(one(hero(BOOK), "tub"))
     whole = explain(one(hero(BOOK, settings=HeroSettings()), "tub"))
     assert "route    whole" in whole
     assert "reranking" not in whole

@@ -54,7 +54,7 @@ def test_each_domain_has_its_own_words(tmp_path: Path) -> None:
     assert brought(str(own), "snow blindness") == {"photokeratitis"}
     assert {"photokeratitis", "tuberculosis"} <= brought(f"clinicians+{own}", "snow blindness and TB")
     own.write_text("lonely\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="one word only"):
+    with pytest.raises(UsageError, match="only one word"):
         load_expansions(str(own))
     with pytest.raises(UsageError, match="can't be read"):
         load_expansions("nowhere.tsv")

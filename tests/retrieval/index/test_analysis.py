@@ -54,7 +54,7 @@ def test_unknown_names_are_refused() -> None:
         Analyzer(stemmer="klingon")
     with pytest.raises(UsageError, match="stop list 'klingon'"):
         Analyzer(stop_words="klingon")
-    with pytest.raises(UsageError, match="no regular expression"):
+    with pytest.raises(UsageError, match="not a regular expression"):
         Analyzer(pattern="(")
 
 

@@ -207,14 +207,14 @@ def test_two_documents_with_one_id_are_refused(tmp_path: Path) -> None:
 
 def test_passages_cut_already_are_not_cut_again() -> None:
     made = IndexSet.of_passages(passages(*TEXTS), encoder=lambda _: HashedWords(), progress=SILENT)
-    with pytest.raises(UsageError, match="cut already"):
+    with pytest.raises(UsageError, match="already cut"):
         made.collection(Chunking("whole"))
 
 
 def test_passages_of_a_document_must_hang_together() -> None:
     one, two, three = passages(*TEXTS[:3])
     mixed = [one, two, one.__class__(id="p9", document=one.document, text="again"), three]
-    with pytest.raises(InputError, match="do not follow each other"):
+    with pytest.raises(InputError, match="are not adjacent"):
         IndexSet.of_passages(mixed, encoder=lambda _: HashedWords())
 
 

@@ -163,10 +163,10 @@ def test_an_old_pgvector_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("store=postgresql://u:secret@h/d", "has a password in it"),
-        ("store=postgresql://u@h/d#int8", "can't keep vectors as int8"),
+        ("store=postgresql://u:secret@h/d", "contains a password"),
+        ("store=postgresql://u@h/d#int8", "can't store vectors as int8"),
         ("store=float8", "can't be stored as"),
-        ("store=postgresql://u@127.0.0.1:1/d", "out of reach"),
+        ("store=postgresql://u@127.0.0.1:1/d", "can't be reached"),
         ("store=postgresql://u@127.0.0.1:1/d,search=ivf", "exact or hnsw"),
     ],
 )

@@ -179,7 +179,7 @@ def test_where_a_command_keeps_indexes_and_in_how_many_shards(tmp_path: Path) ->
     with pytest.raises(UsageError, match="can't have 0 shards"), keeping_indexes(shards=0):
         pass
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match="can't be kept there"), keeping_indexes(str(tmp_path / "file")):
+    with pytest.raises(OutputError, match="can't be stored there"), keeping_indexes(str(tmp_path / "file")):
         pass
 
 

@@ -102,7 +102,7 @@ def test_what_the_files_say_is_not_overridden(towers: tuple[str, str]) -> None:
     (pooling / "config.json").write_text('{"pooling_mode_cls_token": true}')
     assert "pooling=cls" in load_encoder(one).identity
     assert load_encoder(f"{one};pooling=cls").identity == load_encoder(one).identity
-    with pytest.raises(InputError, match="files say pooling=cls, and the line says pooling=mean"):
+    with pytest.raises(InputError, match="files say pooling=cls, but the line says pooling=mean"):
         load_encoder(f"{one};pooling=mean")
 
 
@@ -119,7 +119,7 @@ def test_a_model_that_compares_by_dot_product_keeps_lengths(towers: tuple[str, s
 
 def test_towers_that_do_not_fit_are_refused(towers: tuple[str, str], tmp_path: Path) -> None:
     other = make_encoder(tmp_path / "wide", {"renal": (1.0, 0.0, 0.0)})
-    with pytest.raises(UsageError, match="vectors of 3 numbers, and documents of 2"):
+    with pytest.raises(UsageError, match="query vectors have 3 numbers, but document vectors 2"):
         over(f"dense[encoder={towers[0]},queries={other}]").search([("q", "renal")], 1)
     with pytest.raises(UsageError, match="pools by itself"):
         load_encoder("minilm;pooling=cls")

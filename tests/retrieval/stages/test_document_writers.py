@@ -249,7 +249,7 @@ def test_a_task_that_is_not_there_or_has_too_few_examples_is_said(tmp_path: Path
     own.write_text(OWN_TASKS, encoding="utf-8")
     with pytest.raises(UsageError, match="no task"):
         parse(f"hyde[task={own}#other] > bm25")
-    with pytest.raises(UsageError, match="has 1 examples, and 2 are to be shown"):
+    with pytest.raises(UsageError, match="has 1 examples, but shots=2"):
         a_writer(f"query2doc[task={own}#letter]").prepare()
     own.write_text("[tasks.letter]\nwords = 1\n", encoding="utf-8")
     with pytest.raises(InputError, match="can't be read"):

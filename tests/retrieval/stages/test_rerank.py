@@ -34,7 +34,7 @@ def test_a_cross_encoder_scores_every_text(tmp_path: Path) -> None:
     assert whole == pytest.approx([1 + 10 * (8 + 8)])  # the best part has all four, of twelve words beside the query
     assert reranker.notes == [
         "1 of 6 texts are longer than the 16 tokens that tiny reads with the query (52.9% of the text is behind them): "
-        "they were read in parts, and the best part counts"
+        "they were read in parts; the best part counts"
     ]
     cut = stage(f"rerank[with={folder},truncate=yes]").method
     assert cut.rerank([query("fever")], [[planted]], Bench(None)) == [pytest.approx([1 + 10 * 12])]

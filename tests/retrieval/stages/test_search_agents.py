@@ -361,9 +361,9 @@ def published(folder: Path, texts: Sequence[str], *, relevant: str = "") -> Path
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        (None, "searches the documents that it is measured on: its searches brought a relevant document for 1 of 1"),
+        (None, "searches the documents that it is measured on: its searches found a relevant document for 1 of 1"),
         (["Invented: The red mite of other countries lives on sheep, and causes no fever."], ""),
-        ([f"An anthology. {LIBRARY[0].upper()} And more."], "for 1 of 1 questions its searches brought the text of a"),
+        ([f"An anthology. {LIBRARY[0].upper()} And more."], "for 1 of 1 questions its searches found the text of a"),
     ],
 )
 def test_an_agent_searches_another_corpus_and_what_it_read_there_is_told(

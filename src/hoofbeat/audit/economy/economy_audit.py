@@ -65,12 +65,14 @@ class Economy(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not 0 < self.risk < 1:
-            raise UsageError(f"a risk of {self.risk} can't be kept", fix="give a share such as --economy 0.05")
+            raise UsageError(
+                f"the risk {self.risk} is not between 0 and 1", fix="give a share, for example --economy 0.05"
+            )
         fewest = smallest_sample(0, self.risk)
         if self.check is not None and self.check < fewest:
             raise UsageError(
                 f"{self.check} pairs can't show that the risk is at most {self.risk:g}",
-                fix=f"give --economy-check {fewest} or more, or a higher risk",
+                fix=f"set --economy-check to at least {fewest}, or allow a higher risk",
             )
 
     def sample(self, pairs: int) -> int:
@@ -421,17 +423,17 @@ def prepare_economy(
 def calls_saved(check: Mapping[str, Any]) -> str:
     """How many calls economy made instead of how many, with those that sort and check."""
     made, without = check["calls"], check["calls_without"]
-    return f"{made:,} calls instead of {without:,} (× {without / max(made, 1):.1f} fewer)"
+    return f"{made:,} calls instead of {without:,} ({without / max(made, 1):.1f} times fewer)"
 
 
 def economy_words(check: Mapping[str, Any], risk: float) -> str:
     """What economy saved in an audit, and how far its labels can be trusted."""
     if not check["sorted"]:
         return (
-            "economy: nothing could be saved, so all pairs were judged (it needs questions with four different answers "
-            f"or more, and more pairs than the check judges); {check['calls']:,} calls"
+            "economy: no calls could be saved, so all pairs were judged (economy needs questions with at least four "
+            f"different answers, and more pairs than the check judges); {check['calls']:,} calls"
         )
-    told = f"economy: {calls_saved(check)}, with {check['sort_calls']:,} that sorted the answers"
+    told = f"economy: {calls_saved(check)}, including {check['sort_calls']:,} to sort the answers"
     if check["sort_failures"]:
         told += f" ({check['sort_failures']:,} of them failed, so those answers were judged one by one)"
     if check["judged_whole"]:
@@ -440,9 +442,9 @@ def economy_words(check: Mapping[str, Any], risk: float) -> str:
             f"question{'s' * (check['judged_whole'] != 1)} were judged"
         )
     if not check["carried"]:
-        return f"{told}; no label is carried, so all are the judge's"
+        return f"{told}; no label was carried over: the judge gave all labels"
     return (
-        f"{told}; {check['carried']:,} labels are carried from other pairs. Of {check['checked']:,} judged to check, "
-        f"{check['wrong']:,} took the wrong side and {check['other_label']:,} had another label: with 95% confidence "
-        f"at most {check['bound']:.1%} of the carried labels take the wrong side (risk asked for: {risk:.1%})"
+        f"{told}; {check['carried']:,} labels were carried over. Of {check['checked']:,} checked by the "
+        f"judge, {check['wrong']:,} were on the wrong side and {check['other_label']:,} had another label: with 95% "
+        f"confidence, at most {check['bound']:.1%} of the carried labels are on the wrong side (limit: {risk:.1%})"
     )

@@ -326,7 +326,7 @@ def _shared(before: dict[str, Question], after: dict[str, Question]) -> list[Que
         raise InputError("the two audits share no question", fix="give two audits of the same questions")
     if other := reworded_questions(before.values(), both):
         raise InputError(
-            f"these are different questions under the same names: {some_of(other, _NAMED)}",
+            f"these questions have the same id but different text: {some_of(other, _NAMED)}",
             fix="compare audits that asked the same questions, word for word",
         )
     return both

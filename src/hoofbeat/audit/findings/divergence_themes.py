@@ -51,7 +51,7 @@ def cluster(
     where that is higher), and more loosely only as long as more than `max_groups` groups would be left.
     """
     if (threshold is None) == (k is None):
-        raise UsageError("give either a threshold or a number of groups", fix="not both, not neither")
+        raise UsageError("a threshold or a number of groups is needed, not both", fix="give one of the two")
     if k is not None and k < 1:
         raise UsageError(f"{k} groups can't be made", fix="give 1 or more")
     if not len(vectors):

@@ -176,7 +176,7 @@ def _from_overlap(both: float, either: float) -> Interval:
     """
     found = wilson(both, either)
     low, high = (2 * end / (1 + end) for end in (found.low, found.high))
-    return replace(found, low=low, high=high, method="from Wilson's interval of the overlap")
+    return replace(found, low=low, high=high, method="from Wilson's interval for the overlap")
 
 
 def _mean_of(scores: Sequence[Interval], places: NDArray[np.int64], weights: NDArray[np.float64]) -> Interval:

@@ -103,7 +103,7 @@ class AuditPairs(Struct, frozen=True, kw_only=True):
             raise InputError(
                 f"{self.sources[self.a[row]]!r} and {self.sources[self.b[row]]!r} are compared twice on question "
                 f"{self.questions[self.question[row]]!r}",
-                fix="each pair stands once: check that two runs were not joined",
+                fix="each pair may appear once: check whether two runs were joined",
             )
 
 
@@ -209,7 +209,9 @@ def _moved(codes: Codes, before: Sequence[str], after: Sequence[str], what: str)
     moved: Codes = lookup[codes]
     if len(moved) and moved.min() < -1:
         name = before[codes[int(moved.argmin())]]
-        raise InputError(f"the {what} {name!r} of a pair was not asked", fix=f"give every {what} of this run")
+        raise InputError(
+            f"a pair names the {what} {name!r}, which is not part of this run", fix=f"give every {what} of this run"
+        )
     return moved
 
 
@@ -308,7 +310,7 @@ def each_matrix(table: Frame | AuditPairs, domain: RelationLabels = FIVE_RELATIO
 
 
 def _nothing(question: str) -> InputError:
-    return InputError(f"the question {question!r} has no pair in this audit", fix="name a question that it asked")
+    return InputError(f"the question {question!r} has no pair in this audit", fix="name a question of this audit")
 
 
 def _matrix(pairs: AuditPairs, question: str, rows: NDArray[np.int64]) -> RelationMatrix:

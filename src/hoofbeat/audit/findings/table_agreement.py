@@ -359,11 +359,11 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
-        """One sentence: better than chance or not."""
+        """Better than chance or not, in words."""
         return (
             f"This judge is {'' if self.better else 'not '}clearly better than chance: right on {self.right} of "
-            f"{self.n} pairs whose relation is known ({self.span[0]:.2f} to {self.span[1]:.2f} at 95%), where guessing "
-            f"gives {self.chance:.2f} and always saying {self.commonest} {self.commonest_share:.2f}."
+            f"{self.n} pairs whose relation is known (95% interval {self.span[0]:.2f} to {self.span[1]:.2f}). Guessing "
+            f"would give {self.chance:.2f}, always answering {self.commonest} {self.commonest_share:.2f}."
         )
 
 

@@ -128,7 +128,7 @@ def population(
     found = Population(pairs=int(sizes.sum()), strata=strata)
     why = _missing({row.label: (row.pairs, row.labelled) for row in strata})
     if why or not sizes.sum():
-        return replace(found, why=why or "the audit has no pair with a label")
+        return replace(found, why=why or "no pair of the audit has a label")
     by_stratum = {
         label: (counts.get(label, 0), [(float(g == r), 1.0) for g, r in rows if g == label]) for label in labels
     }
@@ -190,7 +190,7 @@ def corrected_rates(
         why = _missing({label: (size, len(given)) for label, (size, given) in mine.items()})
         found = (None, None) if why else stratified_rate(mine)
         if not why and found[0] is None:
-            why = "people call no pair answered"
+            why = "the annotators found no pair in which both sources answer"
         return CorrectedRate(
             name=name,
             scope=scope,
@@ -299,9 +299,9 @@ def _missing(strata: Mapping[str, tuple[int, int]]) -> str:
     """Which strata allow no estimate, or none with an interval."""
     none = [label for label, (pairs, labelled) in strata.items() if pairs and not labelled]
     if none:
-        return f"no pair that the judge calls {' or '.join(none)} is labelled"
+        return f"annotators labelled none of the pairs that the judge calls {' or '.join(none)}"
     one = [label for label, (pairs, labelled) in strata.items() if pairs > 1 and labelled == 1]
-    return f"only one of the pairs that the judge calls {' or '.join(one)} is labelled" if one else ""
+    return f"annotators labelled only one of the pairs that the judge calls {' or '.join(one)}" if one else ""
 
 
 Rated = tuple[str, tuple[str | None, str]]

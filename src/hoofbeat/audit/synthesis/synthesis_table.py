@@ -373,7 +373,7 @@ def _verdict(
     spoken = [sorted({names.institution(source) for source in group}) for group in groups]
     quiet = {names.institution(each.source) for each in statements if each.state == SILENT}.difference(*spoken)
     if not spoken:
-        return ("Both are silent" if len(asked) == 2 else "All are silent") if quiet else "Nobody was asked"
+        return ("Both are silent" if len(asked) == 2 else "All are silent") if quiet else "No source was asked"
     silent = f"; {len(quiet)} silent" if quiet and len(asked) > 2 else ""
     opposed = any(each.mark == OPPOSES for each in statements)
     return f"{_views(spoken, majority=majority, opposed=opposed)}{silent}"
@@ -385,7 +385,7 @@ def _views(spoken: Sequence[Sequence[str]], *, majority: bool, opposed: bool) ->
     everybody = sorted({name for group in spoken for name in group})
     if not rest:
         return (
-            f"Only {first[0]} speaks"
+            f"Only {first[0]} answers"
             if len(first) == 1
             else "Both agree"
             if len(first) == 2

@@ -80,8 +80,8 @@ def trial_pairs(pack: Pack, *, limit: int, seed: int) -> list[TrialPair]:
     """
     if pack.name not in example_names():
         raise UsageError(
-            f"there is no teaching example for the pack {pack.name}, so no relation is known",
-            fix=f"packs with one are {', '.join(example_names())}; else have people label a sample (audit validate)",
+            f"the pack {pack.name} has no teaching example with known relations",
+            fix=f"use a pack with one ({', '.join(example_names())}), or let people label a sample (audit validate)",
         )
     shown = example(pack.name)
     texts = {question.id: question.text for question in shown.questions}
@@ -94,7 +94,7 @@ def trial_pairs(pack: Pack, *, limit: int, seed: int) -> list[TrialPair]:
         if planted.label not in draws:
             raise UsageError(
                 f"the teaching example of {pack.name} has the label {planted.label}, which this pack does not have",
-                fix="give a pack with labels of its own a name of its own",
+                fix="give a pack with different labels a different name",
             )
         one, two = answers[planted.question, planted.a], answers[planted.question, planted.b]
         first, second = asked_order(one, two)
@@ -224,9 +224,9 @@ def trial_of(path: Path, judge: Judges, pack: Pack) -> tuple[dict[str, object], 
     folder = TrialFolder.open(path)
     if not folder.is_of(judge, pack):
         raise InputError(
-            "another judge, another pack or another prompt was tried there",
+            "this trial used another judge, pack or prompt",
             where=str(path),
-            fix=f"try this one: {trial_command(judge, pack.name)}",
+            fix=f"run a trial of this judge: {trial_command(judge, pack.name)}",
         )
     seed = folder.artefact.manifest.seeds.get("bootstrap", 0)
     figures = trial_figures(folder.pairs, RelationLabels.of(pack.labels), seed=seed)
@@ -254,7 +254,9 @@ def untried_note(judge: Judges, pack: Pack, spec: str, output: Path) -> str:
     """That an audit goes on without a trial of its judge, and how to have one; `spec` is the pack as it was given."""
     beside = next(trials_beside(output, judge, pack), None)
     if beside is not None:
-        return f"note: {beside} is a trial of this judge; with --trial {shlex.quote(str(beside))} the audit keeps it"
+        return (
+            f"note: {beside} is a trial of this judge; to keep it with the audit add --trial {shlex.quote(str(beside))}"
+        )
     if pack.name in example_names():
-        return f"note: this judge was not tried on known pairs; to do so: {trial_command(judge, spec)}"
-    return f"note: this judge was not tried on known pairs; the pack {pack.name} has no teaching example"
+        return f"note: this judge was not tested on pairs of known relation; to test it: {trial_command(judge, spec)}"
+    return f"note: this judge was not tested on pairs of known relation; the pack {pack.name} has no teaching example"

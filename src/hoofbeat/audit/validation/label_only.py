@@ -210,9 +210,9 @@ def ablation_sample(
         folder = ValidationFolder.open(validated)
         if folder.artefact.manifest.inputs[0].sha256 != inputs[0].sha256:
             raise InputError(
-                "people labelled pairs of another audit there",
+                "this validation is of another audit",
                 where=str(validated),
-                fix="name a validation of this one",
+                fix="name a validation of this audit",
             )
         inputs.append(folder.artefact.reference())
         drawn, references = _labelled(folder, audit.pack.absent)

@@ -24,10 +24,10 @@ RULES = {
     "title": "titles of the sources",
     "institution": "institutions of the sources",
     "id": "ids that are not plain words",
-    "brackets": "short forms in brackets, in a name or behind it in a text",
-    "initials": "initials of an institution's words, all of them or four and more in their order",
-    "word": "words of an institution's name that the texts never write small and that are not general",
-    "place": "places of the sources, and the land of an institution before guideline, society and the like",
+    "brackets": "short forms in brackets, in a name or after it in a text",
+    "initials": "initials of an institution's words: all of them, or four or more in order",
+    "word": "words of an institution's name that are not general and always capitalised in the texts",
+    "place": "places of the sources, and an institution's country before words like guideline or society",
 }
 """The rules by name, in the order in which they are tried."""
 

@@ -68,8 +68,8 @@ def code_number(code: str) -> int | None:
 def blinding_note() -> str:
     """What annotators are told of the names in the texts: what was done, and that some may be left."""
     return (
-        f"Names of sources that the program knows were replaced by {MASK}. A name that it does not know may be left: "
-        "if you recognise a source, say so in the note, and judge by the texts."
+        f"Hoofbeat replaced the names of sources that it knows by {MASK}. Some names may remain: if you recognise a "
+        "source, say so in the note, and judge by the texts."
     )
 
 
@@ -79,9 +79,9 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
     lines = [
         f"# How do these answers relate? ({annotator}, {items} pairs)",
         "",
-        f"Each row shows a question of {pack.reader} and what two sources say to it (one source: one "
+        f"Each row shows a question of {pack.reader} and what two sources say about it (each source is one "
         f"{pack.source_word}). Choose the one label that fits best and write it into `label`. Which source is A and "
-        "which is B is a matter of chance.",
+        "which is B was decided at random.",
         "",
         "| label | when it fits |",
         "|---|---|",
@@ -89,10 +89,10 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
         "",
         *((*pack.decision.strip().splitlines(), "") if pack.decision else ()),
         f"- Judge what {pack.reader} would do after each answer, not how it is worded.",
-        "- The labels stand in order. Between two neighbours, take the later one only where you can name what differs.",
+        "- The labels are in order. Between two neighbours, choose the later one only if you can name the difference.",
         "- Judge by the two texts alone, not by which advice is right.",
-        "- Work alone, and row by row: rows have nothing to do with each other.",
-        "- An answer is text to be judged, whatever it asks of its reader.",
+        "- Work alone, one row at a time. The rows are independent.",
+        "- An answer is text to be judged. Do not follow instructions in it.",
         f"- {blinding_note()}",
     ]
     if rated and pack.significance_levels:
@@ -104,11 +104,11 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
         ]
     lines += [
         "",
-        "Where an answer is silent, the passages that came nearest are below it. If they answer the question, write "
-        "`yes` into `says so` (`one`, where two sources are silent and one of them does say so), else `no`.",
+        "Where a source is silent, its nearest passages are below. If they answer the question, write `yes` into "
+        "`says so`, otherwise `no`. If both sources are silent but the passages of one answer it, write `one`.",
         "",
-        f"`note` is yours. `annotator` says who labelled; your name may replace {annotator}. Leave `item` as it is. "
-        f"{' and '.join(files)} hold the same rows: fill in one of them, and give back that file.",
+        f"Use `note` as you like. In `annotator` you may replace {annotator} by your name. Do not change `item`. "
+        f"{' and '.join(files)} have the same rows: fill in one of them and return that file.",
         "",
         "Research software. Not for clinical use.",
         "",
@@ -234,9 +234,9 @@ class Packets:
             and self.artefact.manifest.inputs[0].sha256 != audit.artefact.reference().sha256
         ):
             raise InputError(
-                f"these packets are not of the audit {audit.artefact.path}, or it was made again since they were drawn",
+                f"these packets do not belong to the audit {audit.artefact.path}, or it was made again later",
                 where=str(self.artefact.path),
-                fix="name the audit they were drawn from, or leave --packets out: items are then found by their codes",
+                fix="name the audit they were drawn from, or leave out --packets to find items by their codes",
             )
 
 
@@ -301,7 +301,7 @@ def answers_of(audit: Audit, pairs: Sequence[SampledPair]) -> dict[tuple[str, st
     missing = sorted(needed - found.keys())
     if missing:
         raise InputError(
-            f"the audit has no answer of {missing[0][1]!r} to {missing[0][0]!r}",
+            f"the audit has no answer from {missing[0][1]!r} to {missing[0][0]!r}",
             where=str(audit.artefact.path),
             fix="check the audit: hoofbeat verify",
         )

@@ -127,7 +127,7 @@ def _rows(path: Path) -> AnnotatorFile:
     missing = InputError(
         "the first line does not name the columns `item` and `label`",
         where=str(path),
-        fix="give back the packet's own file with its first line, as CSV or JSONL",
+        fix="use the packet's own file with its first line, as CSV or JSONL",
     )
     return read_rows(path, missing)
 
@@ -161,7 +161,7 @@ def _take(rows: AnnotatorFile, how: _Reading, taken: _Taken) -> None:
     refuse_lines(
         problems,
         rows.path,
-        "correct these lines (rows without a label may stay with --partial); nothing was written",
+        "correct these lines (--partial allows rows without a label); nothing was written",
     )
 
 
@@ -170,7 +170,7 @@ def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, ta
     number = code_number(cells.get("item", ""))
     pair = how.known.get(number) if number is not None else None
     if not cells.get("item"):
-        return "the row names no item"
+        return "the row has no item"
     if pair is None:
         return f"there is no item {cells['item']!r} in this sample"
     who = "" if how.settled else cells.get("annotator") or path.stem
@@ -179,18 +179,18 @@ def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, ta
         return "" if how.partial else f"{cells['item']} has no label"
     label = _label(cells["label"], how.pack)
     if label is None:
-        return f"{cells['label']!r} is none of the labels ({', '.join(each.name for each in how.pack.labels)})"
+        return f"{cells['label']!r} is not one of the labels ({', '.join(each.name for each in how.pack.labels)})"
     level = cells.get("significance", "").lower()
     levels = {name.lower(): name for name in how.pack.significance_levels}
     if level not in _NO_LEVEL and level not in levels:
-        return f"{cells['significance']!r} is no significance ({', '.join(how.pack.significance_levels)})"
+        return f"{cells['significance']!r} is not a level of significance ({', '.join(how.pack.significance_levels)})"
     says_so = (cells.get("says_so") or cells.get("says so") or "").strip().lower()
     if says_so and says_so not in SAYS_SO:
-        return f"{says_so!r} is no answer to whether a silent source does say so ({', '.join(SAYS_SO)})"
+        return f"{says_so!r} is not allowed in the column `says so` ({', '.join(SAYS_SO)})"
     place = f"line {line} of {path.name}"
     if (who, pair.key) in taken.places:
         told = "settled" if how.settled else f"labelled by {who}"
-        return f"{cells['item']} was {told} already ({taken.places[who, pair.key]})"
+        return f"{cells['item']} was already {told} ({taken.places[who, pair.key]})"
     taken.places[who, pair.key] = place
     taken.unasked += level in levels and not label.significance
     taken.unrated += level not in levels and label.significance
@@ -219,7 +219,7 @@ def _check_complete(taken: _Taken, packets: Packets, partial: bool) -> None:
             raise InputError(
                 f"{annotator} has no label for {len(left)} of {len(items)} items: {told}",
                 where=str(packets.artefact.path),
-                fix="have them labelled, or go on without them: --partial",
+                fix="label them, or continue without them: --partial",
             )
 
 
@@ -229,11 +229,11 @@ def _notes(read: Sequence[AnnotatorFile], settled: AnnotatorFile | None, taken: 
         f"{who or 'nobody'}: {count} items without a label" for who, count in sorted(taken.empty.items()) if count
     ]
     if taken.unasked:
-        notes.append(f"{taken.unasked} ratings of significance stand by labels that take none and are left out")
+        notes.append(f"{taken.unasked} ratings of significance are ignored: their labels take none")
     if taken.unrated:
-        notes.append(f"{taken.unrated} labels that take a significance have none")
+        notes.append(f"{taken.unrated} labels need a significance but have none")
     if len(taken.said) == 1:
-        notes.append("one annotator only: how far people agree with each other is not known")
+        notes.append("only one annotator: agreement between people can't be measured")
     return tuple(notes)
 
 

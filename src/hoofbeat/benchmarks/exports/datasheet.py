@@ -29,7 +29,7 @@ FIELDS: tuple[tuple[str, str, bool, str], ...] = (
 )
 """The columns of exported questions: name, type in schema.org's words, whether it is a list, and what it holds."""
 
-LICENCE_UNSTATED = "The licence is to be stated by whoever publishes this data set."
+LICENCE_UNSTATED = "Whoever publishes this data set must state its licence."
 
 
 class _Datasheet(ExportFormat):
@@ -75,35 +75,35 @@ def write_datasheet_file(bundle: ExportBundle, folder: Path) -> None:
     parts = [
         f"# Datasheet: {manifest.title or dataset_name(bundle)}",
         f"> {manifest.notice}",
-        "## Why it was made",
+        "## Purpose",
         f"To evaluate retrieval and question answering on the documents named below. {manifest.title}.",
-        "## What it holds",
+        "## Content",
         f"{len(bundle.questions)} questions in "
         f"{_list([f'{name} ({len(questions)})' for name, questions in bundle.given.items()])}. "
         f"{sum(bool(question.options) for question in bundle.questions)} have options, "
-        f"{sum(bool(question.images) for question in bundle.questions)} images, "
-        f"{sum(bool(question.evidence) for question in bundle.questions)} evidence located in their source.",
-        _table(("field", "what it holds"), [(name, about) for name, _, _, about in FIELDS]),
+        f"{sum(bool(question.images) for question in bundle.questions)} have images, "
+        f"and {sum(bool(question.evidence) for question in bundle.questions)} have evidence located in their source.",
+        _table(("field", "content"), [(name, about) for name, _, _, about in FIELDS]),
         _lengths(manifest.metrics.get("tokens")),
         _facet_tables(facets if isinstance(facets, dict) else {}),
         "## How it was made",
         made_in_words(bundle),
         _funnel(manifest.metrics.get("funnel")),
-        _table(("turned away because", "candidates"), _most_first(reasons)),
+        _table(("reason for rejection", "candidates"), _most_first(reasons)),
         _table(("model", "identity"), sorted(manifest.models.items())),
         _table(("prompt", "fingerprint"), sorted(manifest.prompts.items())),
         _table(("parameter", "value"), sorted((key, str(value)) for key, value in manifest.settings.items())),
         _table(("input", "content"), [(each.name, each.sha256) for each in manifest.inputs]),
-        "## What people have looked at",
+        "## Human review",
         f"Waiting for review: {_list([f'{number} {kind}' for kind, number in review.items()])}."
         if isinstance(review, dict) and review
-        else "The manifest lists nothing that waits for review, and no review either.",
-        "## Uses, and uses it is not for",
+        else "The manifest lists no review, and nothing that waits for review.",
+        "## Intended and unintended uses",
         "For research on clinical question answering. Questions are about published reports or institutional "
-        "documents; they must not be used to treat anyone, nor to identify anyone.",
-        "## Licence and upkeep",
+        "documents. Do not use them to treat or to identify anyone.",
+        "## Licence and maintenance",
         f"Licences of the documents: {_list(bundle.licences()) or 'not stated in the corpus'}. {LICENCE_UNSTATED} "
-        "Benchmarks age: rerun the recipe on newer documents, and report the version used.",
+        "Benchmarks age: run the recipe again on newer documents, and report the version that you used.",
     ]
     write_bytes(folder / "DATASHEET.md", ("\n\n".join(part for part in parts if part) + "\n").encode())
 

@@ -11,7 +11,7 @@ from hoofbeat.records import Question
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
-_LOADER = '''"""Loads the questions that lie beside this file, wherever the harness is started from."""
+_LOADER = '''"""Loads the questions beside this file, wherever the harness is started from."""
 
 from pathlib import Path
 
@@ -70,9 +70,9 @@ class _LmEval(ExportFormat):
         with_images = next((question for question in bundle.questions if question.images), None)
         if with_images is not None:
             raise UsageError(
-                f"{with_images.id} shows images, and lm-evaluation-harness would ask it without them",
+                f"{with_images.id} has images, which lm-evaluation-harness can't show",
                 where=str(bundle.bench.artefact.path),
-                fix="choose --as inspect, which takes images along, or with --edition one that has none",
+                fix="use --as inspect, which shows images, or choose an edition without images with --edition",
             )
         choice = all(question.options for question in bundle.questions)
         rows = [
@@ -105,13 +105,13 @@ def check_answers(bundle: ExportBundle) -> None:
     for question in bundle.questions:
         if not question.answer.strip():
             raise UsageError(
-                f"{question.id} has no gold answer, and a harness has nothing to score against",
+                f"{question.id} has no gold answer, so a harness can't score it",
                 where=where,
                 fix="export questions without answers as jsonl, sourceqa or beir, and ask them with hoofbeat audit",
             )
         if question.options and question.answer not in question.options:
             raise UsageError(
-                f"the answer of {question.id} is none of its options",
+                f"the answer of {question.id} is not one of its options",
                 where=where,
                 fix="correct or rebuild the benchmark, or export it as jsonl",
             )

@@ -51,5 +51,5 @@ def _data_card(bundle: ExportBundle, configs: Mapping[str, str]) -> str:
     return (
         f"---\nconfigs:\n{listed}\nlanguage:\n  - en\ntags:\n  - medical\n---\n\n"
         f"# {bundle.manifest.title or dataset_name(bundle)}\n\n{bundle.manifest.notice}\n\n{made_in_words(bundle)}\n\n"
-        "See `DATASHEET.md` for how it was made and what was turned away, `croissant.json` for metadata.\n"
+        "See `DATASHEET.md` for how it was made and what was rejected, `croissant.json` for metadata.\n"
     )

@@ -91,10 +91,10 @@ class _Cupcase(ExportFormat):
             wrong = [option for option in question.options if option != question.answer]
             if len(wrong) != len(_DISTRACTORS) or question.answer not in question.options:
                 raise UsageError(
-                    f"{question.id} has {len(wrong)} wrong options and {len(question.options) - len(wrong)} right, and "
-                    "this format has room for four: three wrong, one right",
+                    f"{question.id} has {len(wrong)} wrong options and {len(question.options) - len(wrong)} right, but "
+                    "this format holds exactly four: three wrong, one right",
                     fix="build it with three distractors (hoofbeat build cupcase, --last-rank two more than "
-                    "--first-rank), or choose a format for any number of options: jsonl, clinbench, lm-eval or inspect",
+                    "--first-rank), or choose a format without that limit: jsonl, clinbench, lm-eval or inspect",
                 )
             ranked = [str(text) for text in bundle.values.get(question.id, {}).get("distractors", [])]
             ordered = ranked if sorted(ranked) == sorted(wrong) else wrong

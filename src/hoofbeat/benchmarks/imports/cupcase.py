@@ -14,7 +14,7 @@ QUESTION = "What is the most likely diagnosis?"
 _CASES = ("clean_case_presentation", "clean text", "case presentation")
 _DIAGNOSES = ("correct_diagnosis", "final diagnosis")
 _DISTRACTOR = re.compile(r"distractor\d+")
-_FEW = "no distractors: kept in the edition free only"
+_FEW = "no distractors: kept only in the edition free"
 
 
 class _Cupcase(ImportFormat):
@@ -54,7 +54,7 @@ class _Cupcase(ImportFormat):
         if (ordered := row.get("options")) is not None:
             options = tuple(options_of(ordered).values())
             if sorted(options) != sorted([answer, *wrong]):
-                raise InputError("the field options holds other texts than diagnosis and distractors")
+                raise InputError("the field options differs from the diagnosis and distractors")
         elif wrong:
             options = source.shuffled(id, tuple(options_of([answer, *wrong]).values()))
         discipline = row.text("discipline", needed=False)

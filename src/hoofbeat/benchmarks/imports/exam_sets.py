@@ -114,10 +114,10 @@ class _Pubmedqa(ImportFormat):
         if isinstance(passages, str):
             passages = [passages]
         if not isinstance(passages, list) or not all(isinstance(each, str) for each in passages):
-            raise InputError("the field context holds no passages")
+            raise InputError("the field context has no passages")
         answer = row.text("final_decision", needed=False).lower()
         if answer and answer not in _ANSWERS:
-            raise InputError("the answer is none of yes, no and maybe")
+            raise InputError("the answer is not yes, no or maybe")
         return Question(
             id=source.name(row, "pubid", "id"),
             text=row.text("question", "QUESTION"),

@@ -90,5 +90,5 @@ def _message(value: Any) -> tuple[str, tuple[str, ...]]:
     ]
     texts = [str(part["text"]) for part in parts if part.get("text")]
     if not texts:
-        raise InputError("the field input holds no text")
+        raise InputError("the field input has no text")
     return "\n\n".join(texts), tuple(str(part["image"]) for part in parts if part.get("image"))

@@ -26,7 +26,7 @@ class _Huggingface(ImportFormat):
         return len(_COLUMNS) if source.has(*_COLUMNS) else 0
 
     def read(self, source: ImportSource) -> ImportedBenchmark:
-        """All editions: each is a configuration of its own."""
+        """All editions: each is a separate configuration."""
         result = ImportedBenchmark()
         for config, tables in groupby(source.tables, key=lambda table: table.config):
             questions = list(source.only(list(tables)).each(lambda row: self.question(row, source), result))

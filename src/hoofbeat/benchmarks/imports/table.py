@@ -67,12 +67,14 @@ def parse_question_mapping(line: str) -> Mapping:
         target, separator, sources = (part.strip() for part in piece.partition("="))
         names = tuple(filter(None, (name.strip() for name in sources.split("+"))))
         if not separator or not names:
-            raise UsageError(f"a mapping is TARGET=FIELD,...: {piece!r} is not", fix="write e.g. id=key,text=question")
+            raise UsageError(
+                f"a mapping is TARGET=FIELD,...: {piece!r} is not of this form", fix="write e.g. id=key,text=question"
+            )
         if target not in _PARTS and not (target.startswith("facets.") and target.removeprefix("facets.")):
             raise UsageError(f"a mapping can't set {target!r}", fix=f"use {', '.join(_PARTS)}, or facets.NAME")
         mapping[target] = names
     if "text" not in mapping:
-        raise UsageError("the mapping names no question", fix="add text=FIELD")
+        raise UsageError("the mapping does not say where the question is", fix="add text=FIELD")
     return mapping
 
 

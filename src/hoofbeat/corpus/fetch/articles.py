@@ -179,7 +179,7 @@ def oa_link(answer: bytes, id: str) -> PlannedArticle:
         raise NotAvailableError("the OA service has no package for it")
     match = re.search(r"/(oa_package/.+)$", link.get("href") or "")
     if match is None:
-        raise FetchError("the OA service's link leads to no package")
+        raise FetchError("the OA service's link does not lead to a package")
     return PlannedArticle(
         id=id,
         path=safe_path(match.group(1)),
@@ -263,7 +263,7 @@ def parse_answer(data: bytes) -> etree._Element:
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as err:
-        raise FetchError(f"the service's answer is no XML: {err}", passing=True) from err
+        raise FetchError(f"the service's answer is not XML: {err}", passing=True) from err
     for element in root.iter(etree.Element):
         element.tag = etree.QName(element).localname
     return root
@@ -289,7 +289,7 @@ def fetch_pmc(
 
     A selection by venues and years reads `file_list` (a copy of `oa_file_list.csv` or `.txt`, or of `PMC-ids.csv`,
     plain or gzipped), or gets the list from the service. A query is Entrez's, against PMC's open-access articles. With
-    `via="cloud"` licences are known only once an article is looked up: those left out count against the limit.
+    `via="cloud"` licences are known only once an article is looked up: articles rejected then count against the limit.
     """
     selection.check()
     chosen = pmc_ids(selection.ids)
@@ -320,7 +320,9 @@ async def _fetch(
     progress: Progress,
 ) -> FetchResult:
     async with Client(connection) as client:
-        with planning_errors(folder, "the list of articles could not be had", "the address and the service's status"):
+        with planning_errors(
+            folder, "the list of articles could not be fetched", "the address and the service's status"
+        ):
             await _plan(folder, client, selection, via, file_list, progress)
         source = (
             _Packages(folder, client, selection) if via == "packages" else _Cloud(folder, client, selection, images)
@@ -340,7 +342,7 @@ async def _plan(
         return
     if selection.query:
         if selection.venues or selection.years:
-            raise UsageError("a PMC query says venues and years itself", fix="write them into the query")
+            raise UsageError("venues and years can't be combined with a PMC query", fix="write them into the query")
         await _search(folder, client, selection, progress)
         return
     if selection.ids and file_list is None:
@@ -410,7 +412,7 @@ def _unlicensed(planned: PlannedArticle, licences: tuple[str, ...]) -> FetchOutc
     """Why an article is left out for its licence, if it is."""
     if not licences or same_licence(planned.licence, licences):
         return None
-    said = f"licence {planned.licence or 'unknown'}: not among {', '.join(licences)}"
+    said = f"licence {planned.licence or 'unknown'}: not one of {', '.join(licences)}"
     return FetchOutcome(id=planned.id, outcome="rejected", reason=said)
 
 
@@ -469,7 +471,7 @@ class _Cloud:
         try:
             return await bring(self.folder, self.client, planned, url=url, path=key, file=file, md5=md5)
         except NotAvailableError as err:
-            raise FetchError(f"a file of its listing is not there: {err}") from err
+            raise FetchError(f"a listed file is missing: {err}") from err
 
 
 def _wanted(article: CloudArticle, md5: str, *, images: bool) -> Iterator[tuple[str, str, str, str]]:
@@ -515,11 +517,11 @@ def fetch_europe_pmc(
 ) -> FetchResult:
     """Fetch full texts as XML into the folder `target`; repeat the call to go on after an interruption.
 
-    Venues and years become part of the query; licences are told by the search, so the limit counts only what fits.
+    Venues and years become part of the query; the search states licences, so the limit counts only articles that fit.
     """
     selection.check()
     if selection.ids and selection.licences:
-        raise UsageError("Europe PMC tells licences in its search only", fix="use a query, or fetch the ids from pmc")
+        raise UsageError("Europe PMC states licences only in its search", fix="use a query, or fetch the ids from pmc")
     wanted = msgspec.structs.replace(selection, ids=pmc_ids(selection.ids))
     with open_folder(target, "europe-pmc", wanted.record(), refresh=refresh) as folder:
         return asyncio.run(_fetch_europe_pmc(folder, wanted, connection, progress))
@@ -540,7 +542,7 @@ async def _fetch_europe_pmc(
     folder: FetchFolder, selection: ArticleSelection, connection: Connection, progress: Progress
 ) -> FetchResult:
     async with Client(connection) as client:
-        with planning_errors(folder, "the search could not be made", "the query and the service's status"):
+        with planning_errors(folder, "the search failed", "the query and the service's status"):
             await _plan_europe_pmc(folder, client, selection, progress)
 
         async def one(articles: Sequence[PlannedArticle]) -> list[FetchOutcome]:
@@ -619,5 +621,5 @@ def read_names(path: Path) -> tuple[str, ...]:
     try:
         lines = read_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as err:
-        raise InputError(f"not a text file: {err}", where=str(path), fix="write one name a line, in UTF-8") from err
+        raise InputError(f"not a text file: {err}", where=str(path), fix="write one name per line, in UTF-8") from err
     return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))

@@ -56,7 +56,7 @@ def fetch_citations(
 ) -> FetchResult:
     """Look up who cites these articles (PMC or PubMed ids, DOIs) and write `citations.jsonl` into `target`.
 
-    Repeat the call to go on after an interruption; `refresh` asks about all again, for benchmarks age.
+    Repeat the call to go on after an interruption; `refresh` asks about all of them again, because citations grow.
     """
     named = {id: normalise_id(id) for id in ids}
     wrong = [id for id, normal in named.items() if not normal.startswith(("PMC", "PMID:", "doi:"))]
@@ -180,7 +180,7 @@ class _Entrez:
         for each in articles:
             pmid = pmids[each.id]
             if pmid not in found:
-                reason = "not there: the service does not know it" if pmid else f"not there: {UNKNOWN}"
+                reason = "not found: the service does not know it" if pmid else f"not found: {UNKNOWN}"
                 outcomes.append(FetchOutcome(id=each.id, outcome="gone", reason=reason))
                 continue
             outcomes.append(_kept(each, [self._row(each.id, citing) for citing in found[pmid]]))
@@ -233,7 +233,7 @@ def _decoded(answer: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
         raise FetchError(f"the service's answer can't be read: {err}", passing=True) from err
     if not isinstance(value, dict):
-        raise FetchError("the service's answer is no JSON object", passing=True)
+        raise FetchError("the service's answer is not a JSON object", passing=True)
     return value
 
 

@@ -71,7 +71,7 @@ def base_variable(name: str) -> str:
 
 
 class Connection(Struct, frozen=True, kw_only=True):
-    """How a fetch behaves on the network. `rate` is requests a second; `key` is NCBI's and never shown."""
+    """How a fetch behaves on the network. `rate` is requests per second; `key` is NCBI's and never shown."""
 
     email: str
     services: Services = Services()
@@ -101,12 +101,12 @@ class Connection(Struct, frozen=True, kw_only=True):
         if not _EMAIL.fullmatch(address):
             said = f"{address!r} is not an email address" if address else "no email address was given"
             raise UsageError(
-                f"{said}: NCBI and Europe PMC ask every client to name one, so that they can write before they block",
+                f"{said}: NCBI and Europe PMC ask for one, so that they can write to you before they block you",
                 fix="give it with --email, or set the environment variable HOOFBEAT_EMAIL",
             )
         key = variables.get("NCBI_API_KEY", "").strip()
         if rate is not None and not 0 < rate <= 100:
-            raise UsageError(f"a rate of {rate:g} requests a second makes no sense", fix="name one from 0.01 to 100")
+            raise UsageError(f"the rate can't be {rate:g} requests per second", fix="give a rate from 0.01 to 100")
         return cls(
             email=address,
             services=Services.chosen(services, variables),
@@ -145,13 +145,17 @@ class ArticleSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Raise `UsageError` unless exactly one way of choosing is used."""
         ways = [bool(self.ids), bool(self.query.strip()), bool(self.venues or self.years)]
         if sum(ways) > 1 and not (self.query and not self.ids):
-            raise UsageError("ids stand alone", fix="give ids, or a query (with venues and years), or venues and years")
+            raise UsageError(
+                "ids can't be combined with a query, venues or years", fix="use only one way to choose articles"
+            )
         if not any(ways):
             raise UsageError("nothing says which articles to fetch", fix="give --ids, --query, or --venue and --years")
         if self.years and self.years[0] > self.years[1]:
-            raise UsageError(f"the years {self.years[0]} to {self.years[1]} run backwards", fix="first year, then last")
+            raise UsageError(
+                f"the first year, {self.years[0]}, is after the last, {self.years[1]}", fix="give the first year first"
+            )
         if self.limit is not None and self.limit < 1:
-            raise UsageError(f"a limit of {self.limit} fetches nothing", fix="give a limit of at least 1")
+            raise UsageError(f"the limit can't be {self.limit}", fix="give a limit of at least 1")
 
     def record(self) -> dict[str, object]:
         """As it is kept with the folder."""
@@ -163,7 +167,7 @@ def _checked(name: str, address: str) -> str:
     url = URL(address.strip())
     if url.scheme not in {"http", "https"} or not url.host or url.user:
         raise UsageError(
-            f"the address of {name} is no web address: {address!r}",
+            f"the address of {name} is not a web address: {address!r}",
             fix=f"write http://host or https://host, as option or in {base_variable(name)}",
         )
     return str(url).rstrip("/") if url.path == "/" or not address.endswith("/") else address.strip()
@@ -285,7 +289,7 @@ class Client:
                 if match and match.group(3) == str(have):
                     return DownloadedFile(size=have, updated=note.updated)
                 discard(part)
-                raise _Passing("the server has another length than the part: beginning anew")
+                raise _Passing("the file on the server has another length than the part: starting again")
             else:
                 self._judge(response)
                 note = _first_note(response)
@@ -294,7 +298,7 @@ class Client:
                 _begin(part, note)
             size = await self._write(response, part, start)
         if note.total is not None and size != note.total:
-            raise _Passing(f"the file broke off at {size} of {note.total} bytes")
+            raise _Passing(f"the download stopped at {size} of {note.total} bytes")
         return DownloadedFile(size=size, updated=note.updated)
 
     async def _write(self, response: aiohttp.ClientResponse, part: Path, start: int) -> int:

@@ -79,7 +79,7 @@ class FetchedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FetchOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How an article came out: kept with its files (or a service's answer), gone, left out, or failed."""
+    """What became of an article: kept with its files (or a service's answer), gone, left out, or failed."""
 
     id: str
     outcome: Literal["kept", "gone", "rejected", "failed"]
@@ -151,7 +151,7 @@ class FetchFolder:
         self._pages.append(page)
 
     def outcome(self, id: str) -> FetchOutcome | None:
-        """How an article came out in this or an earlier run; failures of earlier runs are forgotten."""
+        """What became of an article in this or an earlier run; failures of earlier runs are forgotten."""
         return self._outcomes.get(id)
 
     def part(self, article: str, name: str) -> Path:
@@ -247,7 +247,7 @@ def open_folder(
     with output_errors(target):
         if target.exists() and not state.is_dir() and (not target.is_dir() or any(target.iterdir())):
             raise OutputError(
-                "no fetch made what is there, and it is left alone",
+                "not overwritten: not a folder of an earlier fetch",
                 where=str(target),
                 fix="choose another folder with -o",
             )
@@ -258,7 +258,7 @@ def open_folder(
         found = _state(state / "state.json")
         if found is not None and found.kind != kind:
             raise UsageError(
-                f"a fetch from {found.kind} lives in this folder, and this one is from {kind}",
+                f"this folder holds a fetch from {found.kind}, and this fetch is from {kind}",
                 where=str(target),
                 fix="choose another folder with -o",
             )
@@ -291,7 +291,7 @@ def _locked(path: Path, target: Path) -> Iterator[None]:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as err:
                 raise OutputError(
-                    "another fetch is at work in this folder", where=str(target), fix="wait for it, or end it"
+                    "another fetch is using this folder", where=str(target), fix="wait for it, or end it"
                 ) from err
         yield
 
@@ -331,7 +331,7 @@ def planning_errors(folder: FetchFolder, what: str, look_at: str) -> Iterator[No
     try:
         yield
     except (FetchError, NotAvailableError) as err:
-        fix = f"check {look_at}; the same command goes on where it was"
+        fix = f"check {look_at}; the same command continues where it stopped"
         raise InputError(f"{what}: {err}", where=str(folder.path), fix=fix) from err
 
 
@@ -357,7 +357,7 @@ def unfinished(folder: FetchFolder, progress: Progress) -> list[PlannedArticle]:
 async def fetch_all(
     folder: FetchFolder, client: Client, fetch: Fetch, *, progress: Progress, title: str, batch: int = 1
 ) -> FetchResult:
-    """Fetch every article that is still to be had, `batch` at a time, and write the folder's lists."""
+    """Fetch every article that is still missing, `batch` at a time, and write the folder's lists."""
     left = unfinished(folder, progress)
     batches = [left[start : start + batch] for start in range(0, len(left), batch)]
     with progress.task(title, len(left)) as task:
@@ -386,20 +386,20 @@ class _Run:
                 self.folder.keep(outcome)
             self.task.advance(len(articles))
             if self.client.troubles:
-                self.task.note(f"{self.client.bytes / 1e6:.1f} MB, {self.client.troubles} troubles on the way")
+                self.task.note(f"{self.client.bytes / 1e6:.1f} MB, {self.client.troubles} failed requests")
 
     async def _outcomes(self, articles: Sequence[PlannedArticle]) -> Sequence[FetchOutcome]:
         try:
             outcomes = await self.fetch(articles)
         except NotAvailableError as err:
-            outcomes = [FetchOutcome(id=each.id, outcome="gone", reason=f"not there: {err}") for each in articles]
+            outcomes = [FetchOutcome(id=each.id, outcome="gone", reason=f"not found: {err}") for each in articles]
         except FetchError as err:
             self.in_a_row = self.in_a_row + 1 if err.passing else 0
             if self.in_a_row >= IN_A_ROW:
                 raise InputError(
-                    f"{IN_A_ROW} requests in a row came to nothing: {err.reason}",
+                    f"{IN_A_ROW} requests in a row failed: {err.reason}",
                     where=str(self.folder.path),
-                    fix="check the network and the service's status; the same command later goes on where it was",
+                    fix="check the network and the service's status; the same command continues where it stopped",
                 ) from err
             return [FetchOutcome(id=each.id, outcome="failed", reason=err.reason) for each in articles]
         self.in_a_row = 0
@@ -433,12 +433,12 @@ async def bring(
             )
         discard(part)
         client.troubles += 1
-    raise FetchError(f"damaged every time: {trouble}")
+    raise FetchError(f"damaged on every try: {trouble}")
 
 
 def _wrong(part: Path, name: str, md5: str) -> str:
     if md5 and file_md5(part) != md5:
-        return "its MD5 is not the one the service states"
+        return "its MD5 differs from the one the service states"
     return damage(part, name)
 
 

@@ -52,10 +52,17 @@ FILTERS = (
     _Facet(),
     _FieldWords(
         "keywords",
-        "keywords and subjects with a word that begins so",
+        "keywords and subjects with a word that begins with one of these",
         "keywords~diagnos",
         lambda document: facet_values(document.facets, "keywords", "subjects", "mesh"),
     ),
-    _FieldWords("title", "titles with a word that begins so", "title~rare,unusual", lambda document: [document.title]),
-    _FieldWords("text", "texts with a word that begins so", "text~autopsy", lambda document: [document.text]),
+    _FieldWords(
+        "title",
+        "titles with a word that begins with one of these",
+        "title~rare,unusual",
+        lambda document: [document.title],
+    ),
+    _FieldWords(
+        "text", "texts with a word that begins with one of these", "text~autopsy", lambda document: [document.text]
+    ),
 )

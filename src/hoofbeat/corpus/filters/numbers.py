@@ -31,7 +31,11 @@ class _Number(CorpusFilter):
         clause.no_arguments(self.example)
         values = clause.compared(tuple(COMPARE), self.example)
         if len(values) > 1:
-            clause.fail(values[1].at, f"{name} is compared with one number", f"write {self.example}, and a second step")
+            clause.fail(
+                values[1].at,
+                f"{name} can be compared with one number only",
+                f"write {self.example}; use a second step for another limit",
+            )
         limit = clause.whole(values[0])
         holds = COMPARE[clause.operator]
         line = f"{name}{clause.operator}{limit}"

@@ -109,7 +109,7 @@ def _product_findings(product: str, document: Document, table: _Table) -> tuple[
 
 class _Promotional(CorpusFilter):
     name = "promotional"
-    summary = "reports that advertise: use it with not"
+    summary = "advertising reports (usually written: not promotional)"
     example = "not promotional"
 
     def build(self, clause: Clause) -> FilterStep:

@@ -22,7 +22,7 @@ from hoofbeat.records import Document, Facets
 
 
 class RarityLimits(Struct, frozen=True, kw_only=True):
-    """Published after `year`, cited by at most `total` articles and by at most `other` that are no case reports."""
+    """Published after `year`, cited by at most `total` articles and by at most `other` that are not case reports."""
 
     year: int = 2022
     total: int = 3
@@ -102,7 +102,7 @@ FILTER = _Rare()
 
 def _remark(kept: Iterable[Document]) -> str:
     marks = [document.facets.get("rarity") for document in kept]
-    return f"rarity unknown, kept and marked so: {marks.count('unknown')} of {len(marks)}"
+    return f"rarity unknown (kept, with a mark): {marks.count('unknown')} of {len(marks)}"
 
 
 def _listed(count: CitationCount) -> str:

@@ -17,7 +17,7 @@ _TITLE = re.compile(
 
 class _Retracted(CorpusFilter):
     name = "retracted"
-    summary = "retracted or doubted reports: use it with not"
+    summary = "retracted or doubted reports (usually written: not retracted)"
     example = "not retracted"
 
     def build(self, clause: Clause) -> FilterStep:

@@ -21,7 +21,7 @@ class _Unique(CorpusFilter):
         from hoofbeat.corpus import duplicates  # noqa: PLC0415 - NumPy, only where documents are compared
 
         if clause.operator:
-            clause.fail(clause.operator_at, "unique is compared with nothing", f"write {self.example}")
+            clause.fail(clause.operator_at, "unique can't be compared with a value", f"write {self.example}")
         plain = [argument for argument in clause.arguments if not argument.name]
         named = {argument.name: argument for argument in clause.arguments if argument.name}
         if len(plain) > 2:

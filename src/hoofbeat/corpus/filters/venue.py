@@ -70,11 +70,11 @@ def paper_venues() -> Venues:
 
 class _Venue(CorpusFilter):
     name = "venue"
-    summary = "journals of the case-report list of OGCaReBench, or of your own"
+    summary = "journals on OGCaReBench's list for case reports, or on your own list"
     example = "venue(medical)"
 
     def build(self, clause: Clause) -> FilterStep:
-        """`venue`, `venue(medical)`: the paper's list; `venue(my.tsv)`: a table of your own; `venue=A,B`: these."""
+        """`venue`, `venue(medical)`: the paper's list; `venue(my.tsv)`: your own table; `venue=A,B`: these."""
         if clause.operator:
             clause.no_arguments("venue=BMJ Case Rep,JAAD Case Rep")
             names = [value.text for value in clause.compared(("=",), "venue=BMJ Case Rep")]
@@ -88,7 +88,7 @@ class _Venue(CorpusFilter):
         path = Path(words[0])
         if len(words) > 1 or path.suffix not in {".tsv", ".txt"}:
             clause.fail(
-                clause.arguments[0].at, "a list of venues is a .tsv or .txt file", f"write venue or {self.example}"
+                clause.arguments[0].at, "a list of venues must be a .tsv or .txt file", f"write venue or {self.example}"
             )
         listed = Venues(_read(path))
         plain = _filter(f"venue({path.name})", listed, {"list": path.name, "venues": len(listed.venues)})
@@ -112,9 +112,9 @@ def _read(path: Path) -> list[Venue]:
     rows = list(read_tsv(path))
     if not rows or "venue" not in rows[0]:
         raise InputError(
-            "no list of venues: it has no column named venue",
+            "not a list of venues: it has no column named venue",
             where=str(path),
-            fix="write venue in the first line and a journal in each further one",
+            fix="write venue in the first line and one journal in each line below it",
         )
     return [
         Venue(

@@ -198,7 +198,7 @@ def read_jats(data: bytes, stem: str) -> Iterator[Document]:
     articles = [root] if root.tag == "article" else _outer(root)
     if not articles:
         raise InputError(
-            f"no article in this XML: its root element is <{root.tag}>", fix="name a JATS or NLM article file"
+            f"this XML has no article: its root element is <{root.tag}>", fix="name a JATS or NLM article file"
         )
     for number, article in enumerate(articles, start=1):
         ids = article_ids(_meta(article))

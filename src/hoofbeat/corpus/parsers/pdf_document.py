@@ -70,7 +70,7 @@ class PageImage(NamedTuple):
 
 
 class CaptionPlace(NamedTuple):
-    """Where a caption stands."""
+    """Where a caption is."""
 
     page: int
     x0: float
@@ -143,7 +143,7 @@ def without_repeated(images: Sequence[PageImage]) -> list[PageImage]:
 def captioned(
     images: Iterable[PageImage], captions: Sequence[CaptionPlace], heights: Sequence[float]
 ) -> tuple[dict[int, list[PageImage]], list[PageImage]]:
-    """The pictures of each caption (by its place in the list), and those that no caption stands near."""
+    """The pictures of each caption (by its place in the list), and those without a caption nearby."""
     chosen: defaultdict[int, list[PageImage]] = defaultdict(list)
     alone: list[PageImage] = []
     for image in images:
@@ -186,8 +186,8 @@ _FIGURE = re.compile(r"(Fig(?:ure|\.)?\s*\d+[A-Za-z]?)\s*[.:]\s*", re.IGNORECASE
 _UNTITLED = re.compile(r"(untitled|microsoft word\b.*|.*\.(docx?|indd|pdf|qxd|pptx?))", re.IGNORECASE)
 _REASONS = {
     pdfium.raw.FPDF_ERR_PASSWORD: "the PDF is encrypted and needs a password",
-    pdfium.raw.FPDF_ERR_SECURITY: "the PDF is encrypted in a way that can't be read",
-    pdfium.raw.FPDF_ERR_FORMAT: "the PDF is broken or is no PDF",
+    pdfium.raw.FPDF_ERR_SECURITY: "Hoofbeat can't read this kind of PDF encryption",
+    pdfium.raw.FPDF_ERR_FORMAT: "the file is a broken PDF, or not a PDF",
 }
 
 
@@ -227,7 +227,7 @@ def read_pdf(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = N
     content = _load(data, safe_id(path.stem) if images is not None else "")
     if not content.pieces:
         raise InputError(
-            f"no text in this PDF: its {len(content.pages)} pages are images or empty",
+            f"this PDF has no text: its {len(content.pages)} pages are images or empty",
             fix="recognise its text (OCR) first",
         )
     lines = ordered_lines(without_running_heads(content.pieces, content.pages))

@@ -87,7 +87,7 @@ def page_turn(textpage: Any) -> Turn:
 
 
 def turned(left: float, right: float, bottom: float, top: float, turn: Turn) -> tuple[float, float, float, float]:
-    """A box on a page whose text runs so many quarter turns, as it is when the page is turned upright."""
+    """A box of a page whose text is rotated by quarter turns, as it is when the page is upright."""
     if turn == 0:
         return left, right, bottom, top
     if turn == 1:
@@ -193,7 +193,7 @@ def body_size(pieces: Iterable[TextRun | PdfLine]) -> float:
 
 
 def without_running_heads(pieces: list[TextRun], pages: list[PageBox]) -> list[TextRun]:
-    """Pieces that do not come again at the same place of page after page, and are no page numbers."""
+    """Pieces that do not repeat at the same place on every page, and are not page numbers."""
     body = body_size(pieces)
     groups: defaultdict[tuple[bool, str], list[TextRun]] = defaultdict(list)
     for piece in pieces:

@@ -41,7 +41,7 @@ def joined_label(label: str, text: str) -> str:
 
 
 class TextBuilder:
-    """Takes a document's blocks in reading order and keeps count of where each stands."""
+    """Takes a document's blocks in reading order and records where each is."""
 
     def __init__(self) -> None:
         self.figures: list[Figure] = []
@@ -70,7 +70,7 @@ class TextBuilder:
         self.heading(text, level, role=role, page=page)
 
     def paragraph(self, text: str, *, page: int | None = None) -> tuple[int, int]:
-        """Add a block to the open section (or to one without a heading) and say where it stands."""
+        """Add a block to the open section (or to one without a heading) and return where it is."""
         if not text:
             return self._length, self._length
         if self._open is None:
@@ -87,7 +87,7 @@ class TextBuilder:
     def figure(
         self, *, id: str = "", label: str = "", caption: str = "", files: Iterable[str] = (), page: int | None = None
     ) -> None:
-        """Add a figure; its label and caption stand in the text at this place."""
+        """Add a figure; its label and caption are in the text at this place."""
         start, end = self.paragraph(joined_label(label, caption), page=page)
         name = id or f"figure-{len(self.figures) + 1}"
         self.figures.append(
@@ -104,7 +104,7 @@ class TextBuilder:
         notes: Iterable[str] = (),
         page: int | None = None,
     ) -> None:
-        """Add a table; its label, caption, rows and notes stand in the text at this place, a line each."""
+        """Add a table; its label, caption, rows and notes are in the text at this place, one line each."""
         cells = tuple(rows)
         lines = [joined_label(label, caption), *(" | ".join(row).strip() for row in cells), *notes]
         start, end = self.paragraph("\n".join(line for line in lines if line.strip(" |")), page=page)
@@ -427,7 +427,8 @@ def side_file(path: Path) -> FrontMatter:
         found = msgspec.json.decode(source.read_bytes(), type=dict[str, str | int | float | list[str]])
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
         raise InputError(
-            f"its side file can't be read: {source.name}: {err}", fix="make it one JSON object of texts, or remove it"
+            f"the metadata file beside it can't be read: {source.name}: {err}",
+            fix="make it one JSON object of texts, or remove it",
         ) from err
     return about_from(_plain(found).items())
 

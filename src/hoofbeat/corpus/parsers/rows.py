@@ -79,7 +79,7 @@ def _json_row(line: bytes, number: int) -> Row | Refusal:
 
 def _object(value: object) -> Row:
     if not isinstance(value, dict):
-        raise InputError("not a JSON object: a row needs named fields", fix="write one object a row")
+        raise InputError("the row is not a JSON object with named fields", fix="write one object per row")
     return value
 
 
@@ -113,7 +113,7 @@ def _array(stream: IO[bytes]) -> Iterator[tuple[int, Row | Refusal]]:
             continue
         text, place = text[place:], 0
         if len(text) > MAX_LINE_BYTES:
-            raise InputError(f"not readable JSON: object {number + 1}: it has no end", fix="correct the file")
+            raise InputError(f"not readable JSON: object {number + 1} does not end", fix="correct the file")
         more, ended = _more(stream, max(STEP, len(text)), first=False)
         text += more
 
@@ -150,7 +150,7 @@ def _separated(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterato
         if not header:
             header = [cell.strip() for cell in cells]
         elif len(cells) != len(header):
-            what = f"wrong number of cells: {len(cells)} where the header has {len(header)}"
+            what = f"wrong number of cells: {len(cells)}, but the header has {len(header)}"
             yield before, refusal(member_of(before), InputError(what))
         else:
             yield before, dict(zip(header, cells, strict=True))

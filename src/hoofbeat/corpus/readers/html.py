@@ -9,7 +9,7 @@ from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile, numbered
 
 class _Html(Reader):
     name = "html"
-    summary = "web pages: the main part, without navigation"
+    summary = "web pages: the main content, without navigation"
     suffixes = (".html", ".htm", ".xhtml")
 
     def read(self, source: SourceFile) -> Iterator[DocumentEntry]:

@@ -94,7 +94,9 @@ def parse_mapping(text: str) -> FieldMapping:
         target, separator, source = (part.strip() for part in piece.partition("="))
         name = target.removeprefix("facets.").removeprefix("facet.")
         if not separator or not source or not name:
-            raise UsageError(f"a mapping is TARGET=FIELD,...: {piece!r} is not", fix="write e.g. id=pmcid,text=text")
+            raise UsageError(
+                f"a mapping is TARGET=FIELD,...: {piece!r} is not of this form", fix="write e.g. id=pmcid,text=text"
+            )
         if name != target:
             facets[name] = source
         elif target in _PARTS:
@@ -104,7 +106,7 @@ def parse_mapping(text: str) -> FieldMapping:
                 f"a mapping can't set {target!r}", fix=f"use {', '.join(_PARTS)}, or facets.NAME for anything else"
             )
     if not parts.keys() & {"text", "sections"}:
-        raise UsageError("the mapping names no text", fix="add text=FIELD or sections=FIELD")
+        raise UsageError("the mapping does not say where the text is", fix="add text=FIELD or sections=FIELD")
     return FieldMapping(parts=parts, facets=facets)
 
 
@@ -124,7 +126,7 @@ def guess_mapping(row: Row) -> FieldMapping:
     if not parts.keys() & {"text", "sections"}:
         raise InputError(
             f"{_NO_TEXT}: none of the field names is known",
-            fix="say which is which with a mapping, e.g. id=key,text=words",
+            fix="name the fields with a mapping, for example id=key,text=words",
         )
     taken = {*parts.values(), *facets.values()}
     rest = tuple(name for name in row if name not in taken and name.strip())
@@ -261,10 +263,10 @@ def _sections(value: object) -> Iterator[tuple[str, str]]:
     if value is None or value == "":
         return
     if not isinstance(value, list):
-        raise InputError("its sections are no list: a list of {heading, text} is needed", fix="correct the row")
+        raise InputError("its sections are not a list of {heading, text}", fix="correct the row")
     for section in value:
         if not isinstance(section, dict) or not isinstance(section.get("text"), str):
-            raise InputError("a section has no text: a list of {heading, text} is needed", fix="correct the row")
+            raise InputError("a section has no text: write a list of {heading, text}", fix="correct the row")
         yield squeeze(_text(section.get("heading") or section.get("title"))), _text(section["text"])
 
 

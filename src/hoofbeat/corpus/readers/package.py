@@ -69,7 +69,7 @@ def read_package(path: Path, scratch: Path) -> Iterator[DocumentEntry | Refusal]
     """The documents of a package; images of a single article are put into `scratch` (made if need be) first."""
     articles, papers = _survey(path)
     if not articles and not papers:
-        raise InputError("no article in this package: it holds no XML and no PDF", fix="leave it out")
+        raise InputError("no article in this package: it has no XML and no PDF", fix="leave it out")
     wanted = frozenset({".xml", ".nxml"} if articles else {".pdf"})
     alone = (articles or papers) == 1
     scratch.mkdir(parents=True, exist_ok=True)
@@ -136,9 +136,9 @@ def _name_problem(name: str) -> str:
     if name.startswith(("/", "\\")) or ":" in parts[0]:
         return "a member has an absolute name"
     if ".." in parts:
-        return "a member's name climbs out of the package"
+        return "a member's name leads outside the package"
     if "\0" in name or len(name) > 1000:
-        return "a member has an absurd name"
+        return "a member has an unusable name"
     return ""
 
 
@@ -201,7 +201,7 @@ def _zip_members(stream: IO[bytes]) -> Iterator[_Member]:
             if kind not in {0, stat.S_IFREG}:
                 problem = "a member is a link or a device"
             elif info.file_size > FREE_GROWTH + MAX_GROWTH * info.compress_size:
-                problem = f"a member grows more than {MAX_GROWTH}-fold"
+                problem = f"a member unpacks to more than {MAX_GROWTH} times its size"
             elif info.flag_bits & 1:
                 problem = "a member is encrypted"
             yield _Member(info.filename, info.file_size, problem, partial(package.open, info))

@@ -9,7 +9,7 @@ from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile, numbered
 
 class _Pdf(Reader):
     name = "pdf"
-    summary = "PDF with text: headings, paragraphs and pictures by their position"
+    summary = "PDF with text: headings, paragraphs and pictures, recognised by position"
     version = 2
     suffixes = (".pdf",)
     may_hold_case = True

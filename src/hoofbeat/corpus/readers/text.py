@@ -11,7 +11,7 @@ from hoofbeat.records import Document
 
 class _Text(Reader):
     name = "text"
-    summary = "plain text: headings on lines of their own, captions, tables with tabs"
+    summary = "plain text: headings on separate lines, captions, tables with tabs"
     version = 2
     suffixes = (".txt",)
     may_hold_case = True

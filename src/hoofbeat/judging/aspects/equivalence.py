@@ -17,7 +17,7 @@ SWAPPED_PROMPT = "equivalence-swapped"
 
 EQUIVALENCE = Aspect(
     name="equivalence",
-    summary="whether the main recommendation is that of the gold answer",
+    summary="whether the main recommendation matches the gold answer",
     labels=("equivalent", "mismatch"),
     positive="equivalent",
     takes="text",

@@ -58,7 +58,7 @@ class _FailureMode(Aspect, frozen=True, kw_only=True):
 
 FAILURE_MODE = _FailureMode(
     name="failure-mode",
-    summary="how a wrong answer went wrong although it had the source",
+    summary="why an answer is wrong although the model had the source",
     title="Failure modes",
     labels=("grounding", "objective", "qualifier", "granularity", "stage", "other"),
     order=90,
@@ -67,5 +67,5 @@ FAILURE_MODE = _FailureMode(
     explains=True,
     second_label=True,
     conditions=("oracle",),
-    conditions_note="failure modes are asked of answers that had the source (condition oracle)",
+    conditions_note="failure modes are judged only for answers with the source (condition oracle)",
 )

@@ -53,8 +53,8 @@ class _Relevance(Aspect, frozen=True, kw_only=True):
 
 RELEVANCE = _Relevance(
     name="relevance",
-    summary="how relevant each passage that was shown is, from 0 to 10",
-    title="Relevance of what was shown",
+    summary="how relevant each passage shown to the model is, from 0 to 10",
+    title="Relevance of the passages",
     labels=("relevant", "partly", "irrelevant"),
     scale=(0.0, 10.0),
     takes="passages",

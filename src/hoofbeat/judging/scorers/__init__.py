@@ -50,8 +50,8 @@ class Scorer(Criterion, frozen=True, kw_only=True):
     """One scorer.
 
     `method` says what is measured, in words: it is the `judge` of its judgments. `score` gives the score of a text
-    against a reference; a scorer that needs more than two texts overrides `prepare`. `uses_encoder` is for the help.
-    `by_part` draws the score against how much of a case was shown.
+    against a reference; a scorer that needs more than two texts overrides `prepare`. With `uses_encoder`
+    the encoder is loaded before any judge is paid. `by_part` draws the score against how much of a case was shown.
     """
 
     extension_kind: ClassVar[str] = "scorer"

@@ -93,7 +93,7 @@ class BertScoreBaseline(NamedTuple):
                     for row in csv.DictReader(stream)
                 }
             if not values:
-                raise ValueError("it holds no layer")
+                raise ValueError("it has no layers")
         except (OSError, KeyError, TypeError, ValueError) as err:
             raise InputError(
                 f"the baseline can't be read: {err}", where=str(path), fix="give a file with the columns LAYER,P,R,F"
@@ -183,7 +183,7 @@ class BertScorer:
     ) -> None:
         if not isinstance(encoder, TokenEncoder):
             raise UsageError(
-                f"the encoder {encoder.name} does not give the states of tokens, which BERTScore compares",
+                f"the encoder {encoder.name} does not output token states, which BERTScore compares",
                 fix="use --encoder minilm, or a folder with an ONNX model that outputs token states",
             )
         self._encoder = encoder
@@ -276,7 +276,7 @@ class _BertScore(Scorer, frozen=True, kw_only=True):
 
 BERTSCORE = _BertScore(
     name="bertscore",
-    summary="how well the tokens of the texts match by their states",
+    summary="how similar the tokens of the two texts are in meaning (BERTScore)",
     method="bertscore",
     order=60,
     uses_encoder=True,

@@ -7,7 +7,7 @@ from hoofbeat.judging.scorers import Scorer
 
 EDIT = Scorer(
     name="edit",
-    summary="share of characters that need no edit",
+    summary="share of characters that are the same (edit distance)",
     method="normalised Levenshtein similarity of characters, words only",
     score=edit_similarity,
     order=50,

@@ -14,7 +14,7 @@ def exact_match(text: str, reference: str) -> float:
 
 EXACT = Scorer(
     name="exact",
-    summary="1 where the texts are the same but for case, punctuation and articles",
+    summary="1 if the texts are the same apart from case, punctuation and articles",
     method="exact match of normalised texts",
     score=exact_match,
     order=20,

@@ -7,7 +7,7 @@ from hoofbeat.text import fuzzy_match
 
 FUZZY = Scorer(
     name="fuzzy",
-    summary="how alike the sorted words are",
+    summary="how similar the words are, in any order",
     method="rapidfuzz token_sort_ratio of normalised texts",
     score=fuzzy_match,
     order=30,

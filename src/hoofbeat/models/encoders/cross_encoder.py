@@ -152,7 +152,7 @@ class CrossEncoder:
             raise InputError(
                 f"the model's output {self._output!r} is {shape} {output.dtype}: a reranker gives one or two logits",
                 where=self._where,
-                fix=_EXPORT.format(folder="MODEL") + " (a bare encoder is no cross-encoder)",
+                fix=_EXPORT.format(folder="MODEL") + " (a plain encoder is not a cross-encoder)",
             )
         logits = output.astype(np.float64).reshape(-1)
         return float(logits[0] if output.size == 1 else logits[self._relevant] - logits[1 - self._relevant])
@@ -160,7 +160,7 @@ class CrossEncoder:
 
 def _find_model(folder: Path) -> Path:
     if not folder.is_dir():
-        what = "a cross-encoder is a folder, and this is a file" if folder.exists() else "there is no such folder"
+        what = "this is a file, but a cross-encoder is a folder" if folder.exists() else "there is no such folder"
         raise InputError(what, where=str(folder), fix="give the folder that holds config.json and model.onnx")
     for place in _PLACES:
         if (folder / place).is_file():
@@ -175,7 +175,7 @@ def _find_model(folder: Path) -> Path:
         )
     weights = any(any(folder.glob(pattern)) for pattern in _TORCH)
     raise InputError(
-        "the folder holds weights for torch, and no ONNX model" if weights else "the folder holds no ONNX model",
+        "the folder holds torch weights, but no ONNX model" if weights else "the folder has no ONNX model",
         where=str(folder),
         fix=_EXPORT.format(folder=folder if weights else "MODEL"),
     )
@@ -215,7 +215,7 @@ def _load_tokenizer(folder: Path) -> Any:
         ) from err
     if tokenizer.num_special_tokens_to_add(True) <= tokenizer.num_special_tokens_to_add(False):
         raise InputError(
-            "the tokenizer puts nothing between a query and a text, so the model could not tell them apart",
+            "the tokenizer puts nothing between a query and a text, so the model could not distinguish them",
             where=str(path),
             fix="use a cross-encoder whose tokenizer.json has a post-processor for pairs (BERT's and RoBERTa's have)",
         )
@@ -265,7 +265,7 @@ def _window(config: _Config, limits: _TokenizerConfig, tokenizer: Any, folder: P
     window = int(min(min(stated, default=_DEFAULT_WINDOW), 1 << 20))
     if window < _MIN_WINDOW:
         raise InputError(
-            f"by its files the cross-encoder reads {window} tokens of a pair, which is too few for any",
+            f"the cross-encoder's files say that it reads {window} tokens of a pair, which is too few",
             where=str(folder),
             fix="correct model_max_length in tokenizer_config.json or max_position_embeddings in config.json",
         )

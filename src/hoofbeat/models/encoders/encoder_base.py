@@ -137,6 +137,8 @@ class EncoderBase(ABC):
     name: str
     prompts: Instructions = NO_INSTRUCTIONS
     assumption: str = ""
+    device: str = "cpu"
+    """What computes its vectors, `cpu` or `cuda`."""
     portable: bool = False
     """Whether another machine can load the same encoder: it is pickled as what loads it, without its weights."""
 
@@ -164,7 +166,7 @@ class EncoderBase(ABC):
     def token_spans(self, text: str) -> list[tuple[int, int]]:  # noqa: ARG002 - an encoder that can't has no use for it
         """Where each token of a text starts and ends, in characters; an encoder that can't say it raises."""
         raise UsageError(
-            f"the encoder {self.name} does not show its tokens, so texts can't be cut by them",
+            f"the encoder {self.name} does not report tokens, so texts can't be cut by tokens",
             fix="cut by words instead, for example chunk=words:160/32",
         )
 
@@ -183,7 +185,7 @@ class EncodeTexts:
         """The vectors of some texts."""
         if self._encoder.identity != self._identity:
             raise ClusterError(
-                f"a worker's encoder is another one: {self._encoder.identity} instead of {self._identity}",
+                f"a worker has a different encoder: {self._encoder.identity} instead of {self._identity}",
                 fix="install the same versions of hoofbeat and onnxruntime, and the same weights, on all machines",
             )
         return self._encoder.encode(texts)
@@ -196,12 +198,13 @@ def encoded_blocks(encoder: Encoder, blocks: Iterable[Sequence[str]]) -> Iterato
     the work, and the ledger stays in one place.
     """
     if isinstance(encoder, EncoderBase) and encoder.portable:
-        return current_engine().map(EncodeTexts(encoder), blocks, threads=True, workers=1)
+        on_gpu = encoder.device == "cuda"
+        return current_engine().map(EncodeTexts(encoder), blocks, threads=True, workers=1, gpu=on_gpu)
     return map(encoder.encode, blocks)
 
 
 def unit_vector(vector: NDArray[np.float64], name: str) -> Vectors:
-    """A vector of length one in its direction; zero stays zero, and what is no number is the model's fault."""
+    """A vector of length one in its direction; zero stays zero. Values that are not numbers are an error."""
     length = _length(vector, name)
     return (vector / (length or 1.0)).astype(np.float32)
 

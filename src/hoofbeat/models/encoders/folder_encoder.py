@@ -71,7 +71,7 @@ def folder_encoder(folder: Path, said: EncoderSpec = _NOTHING_SAID, *, threads: 
     for module in modules:
         if module.type.rpartition(".")[2] not in _STEPS:
             raise InputError(
-                f"the model has a step that is not known here: {module.type}",
+                f"Hoofbeat does not know a step of this model: {module.type}",
                 where=str(folder / "modules.json"),
                 fix=f"use a model made of {', '.join(_STEPS)} only, or serve it as an embeddings endpoint",
             )
@@ -82,7 +82,7 @@ def folder_encoder(folder: Path, said: EncoderSpec = _NOTHING_SAID, *, threads: 
     similarity = _agreed("similarity", _similarity(folder, modules), said.similarity, folder)
     if _is_static(folder, modules):
         if said.pooling or similarity == "dot":
-            raise InputError("static vectors are averaged to unit length: no other pooling or similarity is known here",
+            raise InputError("static vectors have one pooling (mean) and one similarity (cosine)",
                              where=str(folder))  # fmt: skip
         model = _first(folder, [folder / "model.safetensors"], "model.safetensors")
         max_tokens = (_read(folder / "config.json", _Model) or _Model()).max_length or _MAX_LENGTH
@@ -107,10 +107,11 @@ def folder_encoder(folder: Path, said: EncoderSpec = _NOTHING_SAID, *, threads: 
             threads=threads,
         )
         if not (own or said.pooling or encoder.pools):
-            encoder.assumption = (
+            assumed = (
                 f"{folder.name} does not say how the states of its tokens become one vector; their mean is taken, as "
                 "sentence-transformers does (pooling=cls for models such as MedCPT)"
             )
+            encoder.assumption = "; ".join(filter(None, (encoder.assumption, assumed)))
     encoder.prompts = prompts
     return encoder
 
@@ -119,9 +120,9 @@ def _agreed(what: str, own: str, said: str, folder: Path) -> str:
     """What the folder's files say, else what the line says; where both do, they must say the same."""
     if own and said and own != said:
         raise InputError(
-            f"the encoder's own files say {what}={own}, and the line says {what}={said}",
+            f"the encoder's files say {what}={own}, but the line says {what}={said}",
             where=str(folder),
-            fix=f"leave {what} out of the line, or correct the files",
+            fix=f"remove {what} from the line, or correct the files",
         )
     return own or said
 
@@ -133,7 +134,7 @@ def _similarity(folder: Path, modules: list[_Module]) -> str:
         return "cosine"
     if config.similarity_fn_name in {"euclidean", "manhattan"}:
         raise InputError(
-            f"the model compares vectors by {config.similarity_fn_name} distance, which is not known here",
+            f"the model compares vectors by {config.similarity_fn_name} distance, which Hoofbeat can't use",
             where=str(folder / "config_sentence_transformers.json"),
             fix="use a model that compares by cosine or by dot product",
         )
@@ -155,7 +156,7 @@ def _step(folder: Path, modules: list[_Module], step: str) -> Path | None:
         return None
     path = folder / found.path
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise InputError("a step of the model lies outside its folder", where=str(folder / "modules.json"))
+        raise InputError("a step of the model is outside its folder", where=str(folder / "modules.json"))
     return path
 
 
@@ -164,7 +165,7 @@ def _first(folder: Path, places: list[Path], what: str) -> Path:
         if path.is_file():
             return path
     raise InputError(
-        f"the folder is no encoder: {what} is missing",
+        f"the folder is not an encoder: {what} is missing",
         where=str(folder),
         fix="give a folder in the sentence-transformers layout with an ONNX model and tokenizer.json",
     )
@@ -181,7 +182,7 @@ def _onnx_file(folder: Path, root: Path) -> Path:
     if others:
         names = ", ".join(str(path.relative_to(folder)) for path in others)
         raise InputError(
-            f"the folder has several models ({names}) and none is model.onnx",
+            f"the folder has several models ({names}), and none is called model.onnx",
             where=str(folder),
             fix="rename the one to use, or link it, to onnx/model.onnx",
         )
@@ -202,14 +203,14 @@ def _pooling(path: Path) -> str:
     config: dict[str, Any] = _read(path, dict[str, Any]) or {}
     chosen = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
     if config.get("include_prompt", True) is False:
-        raise InputError("pooling that leaves the prompt out is not known here", where=str(path))
+        raise InputError("Hoofbeat does not support pooling without the prompt", where=str(path))
     if isinstance(word := config.get("pooling_mode"), str):
         chosen = [name for name, pooling in _POOLINGS.items() if pooling == word] or [word]
     if not chosen and config:
         chosen = ["none"]
     if len(chosen) > 1 or any(name not in _POOLINGS for name in chosen):
         raise InputError(
-            f"the model's pooling is not known here: {' and '.join(chosen)}",
+            f"Hoofbeat does not support the model's pooling: {' and '.join(chosen)}",
             where=str(path),
             fix=f"use a model with one of: {', '.join(_POOLINGS)}",
         )

@@ -9,6 +9,7 @@ quicker 8-bit products would give other vectors.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,10 +19,22 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hoofbeat.engine import current_engine
 from hoofbeat.errors import InputError
 from hoofbeat.models import weight_files
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.models.encoders.encoder_base import EncoderBase, TokenStates, Vectors, compared_vector
+from hoofbeat.models.encoders.gpu import (
+    CPU,
+    CUDA,
+    DEVICE,
+    batches,
+    card_tokens,
+    encoding_device,
+    halved,
+    has_cuda,
+    on_processors,
+)
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.text import encodable
 
@@ -55,7 +68,7 @@ class TokenizerFile:
 
 
 class TokenisedEncoder(EncoderBase):
-    """What encoders with a tokenizer of their own share."""
+    """What encoders with their own tokenizer share."""
 
     portable = True
     _tokens: TokenizerFile
@@ -119,21 +132,56 @@ class OnnxEncoder(TokenisedEncoder):
         self._lower = lower
         self._spaced = spaced
         self._model = model
+        device = encoding_device()
         self._session: Any = _load_session(str(model), model)
+        self._on_card = CUDA in self._session.get_providers()
+        if device.name == "cuda" and current_engine().name == "local" and not self._on_card:
+            device = on_processors("the GPU does not answer")
+        self.device, self.assumption = device
         self._layers: tuple[Any, tuple[str, ...]] | None = None
         self._inputs = _known_inputs(self._session, model)
         self._output, self.pools = _output(self._session, model)
         self.dimension = len(self._vector("dimension"))
         lowered = (";lower" if lower else "") + (";similarity=dot" if similarity == "dot" else "")
         runtime = f"onnxruntime={version}"
-        self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling={pooling}{lowered};{runtime}"
+        on_gpu = ";cuda" if self.device == "cuda" else ""
+        self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling={pooling}{lowered};{runtime}{on_gpu}"
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order: float32, of unit length unless lengths count."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
+        if self._on_card:
+            self._encode_batches(texts, vectors, progress)
+            return vectors
         for row, vector in enumerate(self._map(self._vector, texts, progress)):
             vectors[row] = vector
         return vectors
+
+    def _encode_batches(self, texts: Sequence[str], vectors: Vectors, progress: Progress) -> None:
+        """Many texts at once, as a GPU wants it: filled up to the longest, which changes last bits only."""
+        prepared = [encodable(text.lower() if self._lower else text) for text in texts]
+        found = [encoding.ids for encoding in self._tokens.cut.encode_batch(prepared)]
+        lengths = list(map(len, found))
+        full = np.array([number for number, length in enumerate(lengths) if length], np.int64)
+
+        def run(batch: list[int]) -> list[Vectors]:
+            ids = np.zeros((len(batch), max(lengths[number] for number in batch)), np.int64)
+            mask = np.zeros_like(ids)
+            for row, number in enumerate(batch):
+                ids[row, : lengths[number]] = found[number]
+                mask[row, : lengths[number]] = 1
+            states = self._states(self._session, self._output, ids, mask)
+            rows = (
+                state if self.pools else state[: lengths[number]] for state, number in zip(states, batch, strict=True)
+            )
+            return [compared_vector(_pool(row, self._pooling), self.name, self._similarity) for row in rows]
+
+        with progress.task("encoding", len(texts)) as task:
+            for places in batches([lengths[number] for number in full], card_tokens(self.dimension, self.window)):
+                batch = full[places].tolist()
+                vectors[batch] = halved(run, batch)
+                task.advance(len(batch))
+            task.advance(len(texts) - len(full))
 
     def layer_count(self) -> int:
         """How many layers the model has; an `InputError` where its graph does not show them."""
@@ -144,12 +192,12 @@ class OnnxEncoder(TokenisedEncoder):
     ) -> list[TokenStates]:
         """The state of every token of each text after a layer (counted from 1), else after the last."""
         if layer is not None and not 1 <= layer <= self.layer_count():
-            raise InputError(f"{self.name} has the layers 1 to {self.layer_count()}, and no layer {layer}")
+            raise InputError(f"{self.name} has layers 1 to {self.layer_count()}, not {layer}")
         return self._map(lambda text: self._text_states(text, layer), texts, progress)
 
     def _map(self, work: Callable[[str], _Result], texts: Sequence[str], progress: Progress) -> list[_Result]:
         done: list[_Result] = []
-        with progress.task("encoding", len(texts)) as task, ThreadPoolExecutor(self.threads) as pool:
+        with progress.task("encoding texts", len(texts)) as task, ThreadPoolExecutor(self.threads) as pool:
             for start in range(0, len(texts), _BLOCK):
                 for result in pool.map(work, texts[start : start + _BLOCK]):
                     done.append(result)
@@ -167,7 +215,7 @@ class OnnxEncoder(TokenisedEncoder):
             if last.shape != states.shape or not np.allclose(last, states, atol=1e-4):
                 self._layers = None
                 raise InputError(
-                    "the last layer that was found in the model's graph is not what the model gives out",
+                    "the last layer found in the model's graph differs from the model's output",
                     where=str(self._model),
                     fix="export it with output_hidden_states, or use its last layer: --layer last",
                 )
@@ -178,18 +226,24 @@ class OnnxEncoder(TokenisedEncoder):
         ids = np.asarray([encoding.ids], np.int64)
         if not ids.size:
             return encoding, np.zeros((0, 0), np.float32)
-        filled = {
-            "input_ids": ids,
-            "attention_mask": np.ones_like(ids),
-            "token_type_ids": np.zeros_like(ids),
-            "position_ids": np.arange(ids.shape[1])[None],
-        }
         session, output = self._session, self._output
         if layer is not None:
             session, names = self._inner()
             output = names[layer - 1]
-        states: NDArray[np.float32] = session.run([output], {name: filled[name] for name in self._inputs})[0]
-        return encoding, states[0]
+        return encoding, self._states(session, output, ids, np.ones_like(ids))[0]
+
+    def _states(
+        self, session: Any, output: str, ids: NDArray[np.int64], mask: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        filled = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(ids),
+            "position_ids": np.tile(np.arange(ids.shape[1]), (len(ids), 1)),
+        }
+        asked = {name: filled[name].astype(kind, copy=False) for name, kind in self._inputs.items()}
+        states: NDArray[np.float32] = session.run([output], asked)[0]
+        return states
 
     def _vector(self, text: str) -> Vectors:
         _, states = self._run(text)
@@ -200,7 +254,9 @@ class OnnxEncoder(TokenisedEncoder):
     def _text_states(self, text: str, layer: int | None) -> TokenStates:
         encoding, states = self._run(f"{' ' if self._spaced else ''}{text.strip()}", layer)
         if states.ndim != 2:
-            raise InputError(f"the model of {self.name} gives no states of tokens", fix="use another ONNX export")
+            raise InputError(
+                f"the model of {self.name} has no token states among its outputs", fix="use another ONNX export"
+            )
         return TokenStates(tuple(encoding.tokens), states, tuple(map(bool, encoding.special_tokens_mask)))
 
 
@@ -235,7 +291,8 @@ def _load_session(model: str | bytes, path: Path) -> Any:
     if isinstance(model, bytes):
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        on_card = os.environ.get(DEVICE) == "cuda" and has_cuda(0)
+        return onnxruntime.InferenceSession(model, options, providers=[*([CUDA] if on_card else []), CPU])
     except Exception as err:  # the runtime's own exceptions share no base
         raise InputError(f"the model can't be loaded: {err}", where=str(path), fix="check the ONNX file") from err
 
@@ -245,7 +302,7 @@ def _known_inputs(session: Any, path: Path) -> dict[str, type[np.signedinteger[A
     names = {each.name: np.int32 if each.type == "tensor(int32)" else np.int64 for each in session.get_inputs()}
     if strange := [name for name in names if name not in _INPUTS]:
         raise InputError(
-            f"the model wants inputs that an encoder does not have: {', '.join(strange[:4])}",
+            f"the model needs inputs that encoders don't have: {', '.join(strange[:4])}",
             where=str(path),
             fix="export the model for feature extraction, without a cache of past keys",
         )
@@ -258,7 +315,7 @@ def _output(session: Any, path: Path) -> tuple[str, bool]:
         for each in session.get_outputs():
             if len(each.shape or ()) == rank:
                 return str(each.name), rank == 2
-    raise InputError("the model gives neither token states nor a vector", where=str(path), fix="use another export")
+    raise InputError("the model outputs neither token states nor a vector", where=str(path), fix="use another export")
 
 
 def _pool(states: NDArray[np.float32], pooling: Pooling) -> NDArray[np.float64]:

@@ -57,7 +57,7 @@ def with_layers(path: Path, outputs: list[str]) -> LayerGraph:
     tensors = _layer_tensors(view, graph)
     if not tensors:
         raise InputError(
-            "the layers of the model can't be told apart in its graph",
+            "Hoofbeat can't find the layers in the model's graph",
             where=str(path),
             fix="export it with output_hidden_states, so that it has outputs named hidden_states.N, or use its last "
             "layer: --layer last",

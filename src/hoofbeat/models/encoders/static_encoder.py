@@ -42,7 +42,7 @@ class StaticEncoder(TokenisedEncoder):
         tensors = read_safetensors(model)
         matrix = next((tensors[each] for each in _MATRICES if each in tensors), None)
         if matrix is None or matrix.ndim != 2 or not matrix.size:
-            raise InputError("the file holds no token vectors", where=str(model), fix="give a model2vec model")
+            raise InputError("the file has no token vectors", where=str(model), fix="give a model2vec model")
         self.name = name
         self.dimension = int(matrix.shape[1])
         self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling=static"
@@ -60,7 +60,7 @@ class StaticEncoder(TokenisedEncoder):
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order: float32, of unit length; zero for a text without known tokens."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        with progress.task("encoding", len(texts)) as task:
+        with progress.task("encoding texts", len(texts)) as task:
             for start in range(0, len(texts), _BLOCK):
                 block = [encodable(text) for text in texts[start : start + _BLOCK]]
                 encodings = self._tokens.cut.encode_batch_fast(block, add_special_tokens=False)
@@ -85,7 +85,7 @@ class StaticEncoder(TokenisedEncoder):
         outside = self._rows is not None and bool(((self._rows < 0) | (self._rows >= len(self._matrix))).any())
         if rows < tokens or outside or (self._weights is not None and len(self._weights) < tokens):
             raise InputError(
-                f"the tokenizer knows {tokens} tokens, and the file does not hold a vector for each",
+                f"the tokenizer has {tokens} tokens, but the file lacks a vector for some",
                 where=str(path),
                 fix="use the tokenizer that belongs to the model",
             )
@@ -125,11 +125,11 @@ def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
 
 def _tensor(data: memoryview, tensor: _Tensor) -> NDArray[Any]:
     if tensor.dtype not in _TYPES:
-        raise ValueError(f"numbers of type {tensor.dtype} are not read here")
+        raise ValueError(f"numbers of type {tensor.dtype} can't be read")
     kind = np.dtype(_TYPES[tensor.dtype])
     start, end = tensor.data_offsets
     if min(tensor.shape, default=0) < 0 or not 0 <= start <= end <= len(data):
-        raise ValueError("a tensor lies outside the file")
+        raise ValueError("a tensor is outside the file")
     if end - start != math.prod(tensor.shape) * kind.itemsize:
         raise ValueError("a tensor's size and shape don't fit")
     return np.frombuffer(data[start:end], kind).reshape(tensor.shape)

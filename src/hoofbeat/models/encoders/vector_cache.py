@@ -37,6 +37,7 @@ except ImportError:  # a system without: two processes at once may lose a row to
 
 _FORMAT = 1
 _BLOCK = 256
+_GPU_BLOCKS = 32
 _WRITE = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _KEY = np.dtype([("first", "<u8"), ("second", "<u8"), ("check", "<u4")])
 
@@ -49,7 +50,7 @@ def vectors_folder() -> Path:
 
 
 class VectorCache:
-    """The vectors of one encoder in a folder of its own under `folder`; other processes may use it at the same time."""
+    """The vectors of one encoder in a separate folder under `folder`; other processes may use it at the same time."""
 
     def __init__(self, folder: Path, identity: str, dimension: int) -> None:
         name = hashlib.sha256(f"{_FORMAT}\n{dimension}\n{identity}".encode()).hexdigest()[:24]
@@ -83,7 +84,7 @@ class VectorCache:
         """Keep vectors; safe against other processes and against being killed at any moment."""
         vectors = np.ascontiguousarray(vectors, np.float32)
         if vectors.shape != (len(texts), self.dimension):
-            raise ValueError(f"{len(texts)} texts and vectors of shape {vectors.shape} don't go together")
+            raise ValueError(f"{len(texts)} texts and vectors of shape {vectors.shape} don't match")
         keys = _hashes(texts)
         for number, vector in enumerate(vectors):
             keys[number]["check"] = _check(keys[number], vector)
@@ -142,7 +143,7 @@ class VectorCache:
 class CachedEncoder(EncoderBase):
     """An encoder that encodes only what is not kept; `hits` and `misses` count different texts.
 
-    A cache that can't be written is left alone: `trouble` says why, and everything else works as without one.
+    A cache that can't be written is not used: `trouble` says why, and everything else works as without one.
     """
 
     def __init__(self, inner: Encoder, folder: Path) -> None:
@@ -201,11 +202,13 @@ class CachedEncoder(EncoderBase):
     def _encode_missing(
         self, cache: VectorCache, texts: Sequence[str], missing: NDArray[np.int64], rows: Vectors, progress: Progress
     ) -> None:
-        with progress.task("encoding", len(missing)) as task:
-            starts = range(0, len(missing), _BLOCK)
-            blocks = ([texts[number] for number in missing[start : start + _BLOCK]] for start in starts)
+        with progress.task("encoding texts", len(missing)) as task:
+            on_gpu = isinstance(self.inner, EncoderBase) and self.inner.device == "cuda"
+            size = _BLOCK * (_GPU_BLOCKS if on_gpu else 1)
+            starts = range(0, len(missing), size)
+            blocks = ([texts[number] for number in missing[start : start + size]] for start in starts)
             for start, vectors in zip(starts, encoded_blocks(self.inner, blocks), strict=True):
-                numbers = missing[start : start + _BLOCK]
+                numbers = missing[start : start + size]
                 block = [texts[number] for number in numbers]
                 rows[numbers] = vectors
                 if not self.trouble:
@@ -218,14 +221,14 @@ class CachedEncoder(EncoderBase):
         try:
             return cache.find(texts)
         except (OSError, ValueError) as err:
-            self.trouble = f"vectors are not kept: {err}"
+            self.trouble = f"vectors can't be cached: {err}"
             return np.zeros((len(texts), self.dimension), np.float32), np.zeros(len(texts), bool)
 
     def _add(self, cache: VectorCache, texts: Sequence[str], vectors: Vectors) -> None:
         try:
             cache.add(texts, vectors)
         except (OSError, OutputError) as err:
-            self.trouble = f"vectors are not kept: {err}"
+            self.trouble = f"vectors can't be cached: {err}"
 
 
 def cached_encoder(encoder: Encoder, folder: Path | None = None) -> CachedEncoder:

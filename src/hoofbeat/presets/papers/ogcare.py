@@ -24,7 +24,7 @@ def _plan(inputs: PaperInputs) -> ProtocolPlan:
     bench = inputs.bench()
     if not any(question.answer for question in bench.questions):
         raise UsageError(
-            "no question of this benchmark has a reference answer, and OGCaReBench judges by it",
+            "no question of this benchmark has a reference answer, which OGCaReBench needs",
             where=str(bench.path),
             fix="import the released files with hoofbeat benchmark import, or build one with hoofbeat build ogcare",
         )
@@ -40,7 +40,7 @@ def _plan(inputs: PaperInputs) -> ProtocolPlan:
         steps.append(RankStep(folder="rankings", plan=ranked, model=inputs.specs[0]))
         conditions.append("oracle")
     else:
-        why = "left out, with Recall@k: no question names its report in this corpus"
+        why = "left out, and Recall@k as well: no question names its report in this corpus"
         differences.append(PaperDifference("oracle", "the source report", why))
     answers = AnswerStep(folder="answers", plan=inputs.plan_run(bench, conditions=conditions, protocols=["free"]))
     by = ("equivalence", "failure-mode") if sourced else ("equivalence",)

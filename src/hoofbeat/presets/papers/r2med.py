@@ -35,12 +35,14 @@ _MEASURES = ("nDCG@10", "P@10", "R@10")
 def _plan(inputs: PaperInputs) -> ProtocolPlan:
     """Every line over every set."""
     if len(inputs.models) > 1:
-        raise UsageError("R2MED takes one model, which writes queries", fix="run each model by itself, with its own -o")
+        raise UsageError(
+            "R2MED takes one model, which writes the queries", fix="run each model separately, each with its own -o"
+        )
     collections = [open_collection(path, corpus=inputs.corpus) for path in inputs.paths]
     for each, path in zip(collections, inputs.paths, strict=True):
         if not each.qrels:
             raise UsageError(
-                "no question of this benchmark has a judged document, and R2MED measures rankings",
+                "no question of this benchmark has a judged document, which R2MED needs to measure rankings",
                 where=str(path),
                 fix="name folders in R2MED's layout, or benchmarks with documents",
             )
@@ -88,7 +90,7 @@ PRESET = Preset(
     title="R2MED",
     protocol="Sparse and dense retrieval, reranking, queries written by a model (HyDE, Query2Doc, LameR), by a "
     "reasoning model and by search agents (Search-o1, Search-R1), over each set's own documents. nDCG@10, P@10 and "
-    "R@10 by set, and the average over sets, every set weighing the same.",
+    "R@10 by set, and the average over sets with equal weights.",
     plan=_plan,
     data_format="r2med",
     models=(

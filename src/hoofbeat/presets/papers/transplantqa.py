@@ -18,7 +18,7 @@ _HANDBOOKS = 102
 def _plan(inputs: PaperInputs) -> ProtocolPlan:
     """The audit: answers from each source through HERO, absence, five labels."""
     if len(inputs.models) > 1 or len(inputs.retrievers) > 1:
-        raise UsageError("an audit takes one model and one retriever", fix="run each by itself, with its own -o")
+        raise UsageError("an audit takes one model and one retriever", fix="run each separately, each with its own -o")
     bench, model = inputs.bench(), inputs.specs[0]
     corpus = find_corpus(inputs.corpus, bench.artefact)
     lines = UsedModels(lambda spec: inputs.session.model(spec or model))
@@ -41,10 +41,10 @@ def _plan(inputs: PaperInputs) -> ProtocolPlan:
         ours = f"{count_of(sources, 'source')} of {corpus.path.name}"
         found.append(PaperDifference("sources", f"{_HANDBOOKS} handbooks of 23 centres", ours))
     if note := uncompared_note(plan):
-        found.append(PaperDifference("questions", "each to two handbooks or more", note.removeprefix("note: ")))
+        found.append(PaperDifference("questions", "each to at least two handbooks", note.removeprefix("note: ")))
     found += [
         PaperDifference("trust", "200 pairs labelled by two people", "none: see hoofbeat audit validate"),
-        PaperDifference("themes", "991 themes of what sources differ in", "not grouped: see hoofbeat audit themes"),
+        PaperDifference("themes", "991 themes of disagreement", "not grouped: see hoofbeat audit themes"),
     ]
     return ProtocolPlan(steps=(step,), differences=tuple(found))
 
@@ -52,8 +52,9 @@ def _plan(inputs: PaperInputs) -> ProtocolPlan:
 PRESET = Preset(
     name="transplantqa",
     title="TransplantQA",
-    protocol="Every question to every handbook of its group, one at a time, at temperature 0: short handbooks whole, "
-    "long ones through HERO-QA. Absence is found once per answer. Every pair of answers gets one of five labels, with "
+    protocol="Every question is put to every handbook of its group, one at a time, at temperature 0. Short handbooks "
+    "are read whole, long ones through HERO-QA. Absence is decided once per answer. Every pair of answers gets "
+    "one of five labels, with "
     "a topic and a clinical significance. Rates by group, coverage by source, the most serious pairs.",
     plan=_plan,
     questions=1115,

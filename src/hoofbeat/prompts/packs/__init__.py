@@ -172,14 +172,14 @@ def read_pack(path: Path) -> Pack:
         ) from err
     if len(data) > _MAX_BYTES:
         raise InputError(
-            "the file is too large for a domain pack", where=str(path), fix=f"it may have {_MAX_BYTES:,} bytes at most"
+            "the file is too large for a domain pack", where=str(path), fix=f"the maximum is {_MAX_BYTES:,} bytes"
         )
     pack = _parsed(data, str(path))
     if _FOLDER.joinpath(f"{pack.name}.toml").is_file():
         raise InputError(
-            f"the name {pack.name!r} is that of a pack that ships with the package",
+            f"the name {pack.name!r} is already used by a pack of Hoofbeat",
             where=str(path),
-            fix="give yours another name, so that results of the two can be told apart",
+            fix="give your pack another name",
         )
     return pack
 
@@ -205,9 +205,9 @@ def _parsed(data: bytes, where: str) -> Pack:
     except UnicodeDecodeError as err:
         raise InputError("the domain pack is not UTF-8 text", where=where, fix="save it as UTF-8") from err
     except tomllib.TOMLDecodeError as err:
-        raise InputError(f"the domain pack is no TOML: {err}", where=where, fix="mend the line it names") from err
+        raise InputError(f"the domain pack is not valid TOML: {err}", where=where, fix="correct that line") from err
     if "fingerprint" in values:
-        raise InputError("a domain pack does not say its own fingerprint", where=where, fix="leave that line out")
+        raise InputError("a domain pack must not set its fingerprint", where=where, fix="remove that line")
     base = _base(values.get("base"), where)
     try:
         pack = msgspec.convert(_over(base, values), Pack)
@@ -228,9 +228,9 @@ def _base(name: object, where: str) -> Pack | None:
     if isinstance(name, str) and _NAME.fullmatch(name) and shipped.is_file():
         return _parsed(shipped.read_bytes(), f"{name}.toml")
     raise InputError(
-        f"the domain pack is wrong: there is no pack {name!r} to be based on",
+        f"the domain pack is wrong: its base {name!r} does not exist",
         where=where,
-        fix="name a pack that ships with the package, or leave out `base`",
+        fix="name a pack of Hoofbeat, or remove `base`",
     )
 
 
@@ -256,7 +256,10 @@ def _check(pack: Pack, where: str) -> None:
 def _problems(pack: Pack) -> Iterator[tuple[str, str]]:
     """What is wrong and what to do about it, in the order of the file."""
     if not _NAME.fullmatch(pack.name):
-        yield f"name {pack.name!r}", "2 to 40 small letters, digits, - and _, a letter first"
+        yield (
+            f"name {pack.name!r} is not allowed",
+            "use 2 to 40 lower-case letters, digits, - and _, starting with a letter",
+        )
     for name in ("title", "reader", "source_word", "not_addressed", "group_facet", "source_facet"):
         value = str(getattr(pack, name))
         if not value.strip() or "\n" in value.strip():
@@ -265,15 +268,15 @@ def _problems(pack: Pack) -> Iterator[tuple[str, str]]:
     if len(opening.split()) < 2:
         yield (
             f"not_addressed begins with {opening!r}",
-            "begin with two words or more that no answer begins with, and a colon",
+            "begin with at least two words that no answer begins with, then a colon",
         )
     yield from _level_problems(pack)
     yield from _label_problems(pack)
     if _repeated(pack.topics) or not all(topic.strip() for topic in pack.topics):
-        yield "topics has an empty one, or one twice", "give each topic once"
+        yield "topics has an empty or repeated topic", "give each topic once"
     for topic in pack.subtopics:
         if topic not in pack.topics:
-            yield f"subtopics are given for {topic!r}, which is not among the topics", "use the topic's own spelling"
+            yield f"subtopics has {topic!r}, which is not in topics", "spell it as in topics"
     for group in pack.expansions:
         if not group.terms or not all(term.strip() for term in [*group.terms, *group.narrower]):
             yield "expansions has a group without words, or an empty word", "give each group its terms"
@@ -287,14 +290,14 @@ def _prompt_problems(pack: Pack) -> Iterator[tuple[str, str]]:
 
     for name, text in pack.prompts.items():
         if name not in OWN_PROMPTS:
-            yield f"prompts has {name!r}", f"a pack can word these: {', '.join(OWN_PROMPTS)}"
+            yield f"prompts has {name!r}", f"a pack can replace only these: {', '.join(OWN_PROMPTS)}"
             continue
         names = template_names(text)
         known = pack.prompt(name).variables
         if names is None:
-            yield f"the prompt {name} is no template", "close every {{ and {%"
+            yield f"the prompt {name} is not a valid template", "close every {{ and {%"
         elif unknown := sorted(names - set(known)):
-            yield f"the prompt {name} has the variable {unknown[0]!r}", f"it can use {', '.join(known)}"
+            yield f"the prompt {name} has the unknown variable {unknown[0]!r}", f"it can use {', '.join(known)}"
 
 
 def _level_problems(pack: Pack) -> Iterator[tuple[str, str]]:
@@ -302,32 +305,32 @@ def _level_problems(pack: Pack) -> Iterator[tuple[str, str]]:
     if _NO_LEVEL in (level.casefold() for level in levels):
         yield "significance_levels has 'none'", "leave it out: a judge can always say none"
     if _repeated(levels) or not all(level.strip() for level in levels):
-        yield "significance_levels has an empty one, or one twice", "give each level once, the least first"
+        yield "significance_levels has an empty or repeated level", "list each level once, lowest first"
     if any(label.significance for label in pack.labels):
         if not levels:
-            yield "labels have a significance, but there are no significance_levels", "list them, the least first"
+            yield "labels have a significance, but there are no significance_levels", "list them, lowest first"
         unsaid = [level for level in levels if level.casefold() not in pack.significance_meaning.casefold()]
         if unsaid:
-            yield f"significance_meaning does not say what {unsaid[0]!r} means", "say when each level is to be chosen"
+            yield f"significance_meaning does not say what {unsaid[0]!r} means", "say when to choose each level"
 
 
 def _label_problems(pack: Pack) -> Iterator[tuple[str, str]]:
     labels = pack.labels
     if len(labels) < _MIN_LABELS:
         yield (
-            f"{len(labels)} labels",
-            "three at least: one for silence, one for agreement, and what else there is, in order",
+            f"only {len(labels)} labels",
+            "give at least three, in order: silence, agreement, then the others",
         )
     if _repeated([label.name for label in labels]):
-        yield "two labels have the same name", "give each label a name of its own"
+        yield "two labels have the same name", "give each label a different name"
     for label in labels:
         if not label.name.strip() or "\n" in label.name or not label.definition.strip():
-            yield f"the label {label.name!r} lacks its name or definition", "say when a judge should choose it"
+            yield f"the label {label.name!r} has no name or no definition", "say when a judge should choose it"
     for label, role in zip(labels, ("silence", "agreement"), strict=False):
         if label.diverges or label.topic or label.significance:
             yield (
-                f"the label {label.name!r} stands for {role}, so nothing differs in it",
-                "leave out diverges, topic and significance there, or put the labels in order",
+                f"the label {label.name!r} means {role}, so it can't diverge",
+                "remove diverges, topic and significance there, or reorder the labels",
             )
     if not any(label.diverges for label in labels):
         yield "no label diverges", "write `diverges = true` for those that count as disagreement"

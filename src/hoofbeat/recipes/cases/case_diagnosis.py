@@ -108,7 +108,7 @@ def _stands_as_written(name: str, text: str) -> bool:
 
 
 def words_stand(diagnosis: str, text: str) -> bool:
-    """Whether every word of a diagnosis stands in a text, in whatever order and inflection."""
+    """Whether a text has every word of a diagnosis, in whatever order and inflection."""
     wanted = set(content_forms(diagnosis))
     return bool(wanted) and wanted <= set(tokens(text).forms)
 
@@ -351,7 +351,7 @@ def cut_leaks(name: str, vocabularies: Sequence[str], *, min_match: float = 0.9,
             spans, first = spans_of(item), min(leaks, key=lambda leak: leak.start)
             kept = trim_treatment(document, cut_before(document, spans, stem_place(document, spans, first.start)))
             if not kept:
-                return ItemRejection(reason="the diagnosis is named from the beginning on", details=first.text)
+                return ItemRejection(reason="the report names the diagnosis from the start", details=first.text)
             item = with_stem(item, document, kept).put(cut={"by": "rule", "kind": first.kind, "words": first.text})
         return item
 

@@ -1,10 +1,10 @@
-"""What was running and known at the moment of the decision: one call that looks for nothing else.
+"""What was running, known and closed at the moment of the decision: one call that looks for nothing else.
 
 In fresh draws of real reports every faulty item had lost or mistimed one fact of one kind: nutrition that was running
 was left out, a chart that was read afterwards was told as known, measures of different days were one key, text and
-legend gave a drug on different days. The calls that write, verify and review an item do many things at once and
-overlook it. This call changes nothing: what it finds goes to the final review as `remarks`, whose editor looks it up
-and mends the item or rejects it.
+legend gave a drug on different days, the report's reason against another operation was left out. The calls that write,
+verify and review an item do many things at once and overlook it. This call changes nothing: what it finds goes to the
+final review as `remarks`, whose editor looks it up and mends the item or rejects it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,14 @@ from hoofbeat.window import size
 _PROMPT = "ogcare-moment"
 _NO_ROOM = "the moment of the decision is not checked: the model's window is too small"
 _BESIDE = 600  # bytes kept free for the fences
-_LISTS = ("running", "later", "conflicts", "measures")
+_LISTS = ("running", "later", "closed", "conflicts", "measures")
 _WHEN = {"before": "it was already running or decided before the step", "later": "it was decided only after the step"}
 
-MomentCheck = Annotated[
-    bool, Meta(description="Have a call check what was running and known at the decision, for the final review.")
-]
+MomentCheck = Annotated[bool, Meta(description="A model checks what was running, known and ruled out at the decision.")]
 
 
 def moment_step() -> RecipeStep:
-    """Ask what was running and known at the decision.
+    """Ask what was running, known and ruled out at the decision.
 
     The items have `step`, `step_at`, `context`, `question` and `answer`. What the call finds is `moment`, each entry
     with the sentences it points at; what the final review has to look up is in `remarks`.
@@ -121,6 +119,12 @@ def _remarks(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     told += [
         f"{_line(each['words'])!r} was not yet known at this moment ({_places(each)}): {_line(each['why'])}"
         for each in found["later"]
+    ]
+    told += [
+        f"the report rules out {_line(each['way'])!r}: {_line(each['reason'])} ({_places(each)}); "
+        "the case does not tell this reason, and the question does not exclude this way"
+        for each in found["closed"]
+        if each["known"] == "yes" and each["told"] == "no"
     ]
     for each in found["conflicts"]:
         rests = "the key does not rest on it; do not tell it as certain"

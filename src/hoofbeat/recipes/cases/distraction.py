@@ -3,15 +3,18 @@
 A distraction changes who the patient is, how things are said, and what else the patient has. The concise core, the
 facts that lead to the answer, keeps its meaning; its words may change, as in the paper (arXiv 2605.21807, step 3).
 Whether the core still holds is for a model to say. Rules look at length, at numbers of the core that are gone and at
-words that give the answer away; what they object to is told to the model that rewrites, and to the one that verifies.
+words that give the answer away. What can't stay is told to the model that rewrites; what a rule only doubts costs no
+call and is told to the model that verifies.
 
-`distraction_steps` are the two calls: another model rewrites, and what it wrote is verified and corrected.
+`distraction_steps` are the two calls: another model rewrites, and what it wrote is verified and corrected. What the
+rewriting adds is listed by its writer, and the verifying call says of each detail whether an expert could take it for
+a cause or for a reason to decide otherwise: such a detail goes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import zip_longest
@@ -20,7 +23,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.terms import term_form
+from hoofbeat.corpus.terms import content_forms, term_form
+from hoofbeat.recipes.cases.grading_check import has_words
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.text_checks import numbers, sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
@@ -202,23 +206,30 @@ def distraction_steps(
         answer = answers[0]
         if answer.value is None:
             return _unfit(item, answer.failure, context)
+        item = item.put(distraction_added=[_line(each) for each in answer.value["added"]])
         return _taken(item, str(answer.value["context"]).strip(), context, leak)
 
     def verified(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome | AskAgain:
         value = answers[0].value
         if value is None:
             return _unfit(item, answers[0].failure, context)
-        wrong = [reason for name, wanted, reason in _VERDICTS if value[name] != wanted]
+        wrong = [(reason, value["reason"]) for name, wanted, reason in _VERDICTS if value[name] != wanted]
+        matters = [each for each in value["added"] if "yes" in (each["cause"], each["decision"])]
+        wrong += [(_MATTERS, f"{_line(each['words'])} ({_line(each['why'])})") for each in matters]
         corrected = str(value["corrected"]).strip()
         item = item.put(distraction_verified=value["reason"], distraction_remarks=[])
         if not wrong:
-            return item
-        fault = ItemRejection(reason=wrong[0], details=value["reason"])
-        if not corrected:
+            return _all_checked(item, value["added"])
+        fault = ItemRejection(reason=wrong[0][0], details=wrong[0][1])
+        left = [_line(each["words"]) for each in matters if has_words(corrected, each["words"])]
+        if not corrected or left:
             say = "You find the rewritten case wrong but give no corrected one. Give the whole corrected case."
+            if left:
+                say = f"The corrected case still has what you find not neutral: {'; '.join(left)}. Leave it out."
             return msgspec.structs.replace(fault.again(say), otherwise=_unfit(item, fault, context))
-        faults = [f"{reason}: {value['reason']}" for reason in wrong]
-        return _taken(item.put(distraction_faults=faults), corrected, context, leak)
+        faults = [": ".join(each) for each in wrong]
+        taken = _taken(item.put(distraction_faults=faults), corrected, context, leak, last=True)
+        return _all_checked(taken, value["added"]) if isinstance(taken, RecipeItem) else taken
 
     return [
         ask_each(
@@ -243,7 +254,8 @@ def distraction_steps(
                 "after": item["distracted"],
                 "question": item["question"],
                 "answer": item["answer"],
-                "core": listed(_facts_to_keep(item)),
+                "core": listed([*_facts_to_keep(item), *_words_against(item)]),
+                "added": listed(item["distraction_added"]) or "(nothing)",
                 "remarks": listed(item["distraction_remarks"]) or "(none)",
             },
             read=verified,
@@ -258,6 +270,8 @@ _VERDICTS = (
     ("possible", "yes", "verification finds a patient who can't exist"),
     ("given_away", "no", "verification finds that the distraction gives the answer away"),
 )
+_MATTERS = "verification finds that an added detail is not neutral"
+_NAMED = 0.5  # of the words of an added detail, in an entry that is about it
 
 
 def distraction_table(items: Sequence[RecipeItem]) -> TableFile:
@@ -281,8 +295,39 @@ def _facts_to_keep(item: RecipeItem) -> list[str]:
     return [fact for fact in item["core"] if held_words(fact, item["answer"]) <= known]
 
 
-def _taken(item: RecipeItem, after: str, context: RecipeContext, leak: Leak) -> Outcome | AskAgain:
-    """The item with this text as its distraction, or what rules object to in it."""
+def _words_against(item: RecipeItem) -> list[str]:
+    """The words of the case on which the final review rests that another answer does not count, each once."""
+    entries = (item.get("grading") or {}).get("exclusions", ())
+    words = dict.fromkeys(_line(each["words"]) for each in entries)
+    core = "\n".join(item["core"])
+    return [each for each in words if has_words(item["context"], each) and not has_words(core, each)]
+
+
+def _all_checked(item: RecipeItem, entries: Sequence[Mapping[str, str]]) -> RecipeItem | AskAgain:
+    """The item, if the verifying call lists each detail that its writer names as added; else it is asked once."""
+    listed_words = [set(content_forms(each["words"])) for each in entries]
+    left = [
+        detail
+        for detail in item["distraction_added"]
+        if (forms := set(content_forms(detail)))
+        and has_words(item["distracted"], detail)
+        and not any(len(forms & words) >= _NAMED * len(forms) for words in listed_words)
+    ]
+    if not left:
+        return item
+    reason, told = "an added detail is not checked", "; ".join(left)
+    return AskAgain(
+        reason=reason,
+        details=told,
+        say=f"The writer names as added, and `added` does not have: {told}. Say of each whether it is neutral.",
+        otherwise=item.put(flags=[*item.get("flags", ()), f"distraction: {reason}: {told}"]),
+    )
+
+
+def _taken(
+    item: RecipeItem, after: str, context: RecipeContext, leak: Leak, *, last: bool = False
+) -> Outcome | AskAgain:
+    """The item with this text as its distraction, or what rules object to in it; doubts are asked about at last."""
     s, before = context.settings, item["context"]
     fault = sound(after, what="distraction", source=before, max_words=int(s.max_words * s.max_growth))
     fault = fault or check_rewriting(before, after, min_change=s.min_change, max_growth=s.max_growth)
@@ -300,8 +345,8 @@ def _taken(item: RecipeItem, after: str, context: RecipeContext, leak: Leak) -> 
     gone = lost_numbers(_facts_to_keep(item), before, after)
     doubts = [f"numbers of the core are gone: {', '.join(gone)}"] if gone else []
     doubts += [f"{told[0].reason}: {told[0].details}"] if told else []
-    if not doubts:
-        return kept
+    if not doubts or not last:
+        return kept.put(distraction_remarks=doubts)
     say = f"A rule doubts the rewritten case: {'; '.join(doubts)}. Mend it where the rule is right."
     return AskAgain(
         reason="a rule doubts the distraction",
@@ -319,6 +364,10 @@ def _unfit(item: RecipeItem, why: ItemRejection | Failure | None, context: Recip
     words = f"{why.kind}: {why.message}" if isinstance(why, Failure) else f"{why.reason}: {why.details}"
     kept = item.put(distracted="", changes=[], distraction_remarks=[], distraction_refused=words)
     return kept.labelled(distracted="no")
+
+
+def _line(text: object) -> str:
+    return " ".join(str(text).split())
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from hoofbeat.corpus.terms import Term, content_forms
 from hoofbeat.corpus.vocabulary import Vocabulary
 from hoofbeat.models.encoder import Encoder
 from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
-from hoofbeat.progress import SILENT, Progress
+from hoofbeat.progress import SILENT, Named, Progress
 from hoofbeat.recipes.cases.option_choice import Candidate
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.diagnosis_names import same, same_as_answer, without_sides
@@ -72,7 +72,7 @@ class Neighbour(Struct, frozen=True, kw_only=True):
 
 
 class NeighbourOutcome(Struct, frozen=True):
-    """A neighbour that was looked at and what became of it: empty `why` where it became a distractor."""
+    """A neighbour that was checked and what became of it: empty `why` where it became a distractor."""
 
     neighbour: Neighbour
     why: str = ""
@@ -106,7 +106,7 @@ def nearest_codes(
     from hoofbeat.retrieval.index.dense_search import DenseSearcher  # noqa: PLC0415
 
     keeping = encoder if isinstance(encoder, CachedEncoder) else cached_encoder(encoder)
-    search = DenseSearcher(keeping.encode(codes.descriptions, progress))
+    search = DenseSearcher(keeping.encode(codes.descriptions, Named(progress, "encoding ICD-10-CM descriptions")))
     found = search.search(keeping.encode(texts), min(count, len(search))) if texts else []
     return [
         [

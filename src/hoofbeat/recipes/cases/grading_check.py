@@ -2,9 +2,10 @@
 
 Judges of real items held back two of five because the note demanded what the question did not ask for, or because an
 accepted answer did not satisfy the note. Nobody sees that who reads the whole item at once. So the final review lists
-what an answer must contain with the words of the question that ask for it, which answers are refused with the words
-that speak against them, and whether each accepted answer satisfies the note. Rules read the lists: what does not agree
-is told to the editor once. A note that still demands more than the question is a reason to reject the item.
+what an answer must contain with the words of the question that ask for it, which answers are refused, how an expert
+would defend each and the words that refute this, and whether each accepted answer satisfies the note. Rules read the
+lists: what does not agree is told to the editor once. A note that still demands more than the question, or still
+refuses what can be defended, is a reason to reject the item.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ FIELDS = ("requirements", "exclusions", "answer_check")
 """The fields of a review's reply that are read here."""
 
 _NONE = frozenset({"", "not asked", "nothing"})
-_GAP = re.compile(r"\.{3}|…")
+_GAP = re.compile(r"\.{3}|…|;|\s[/|+]\s|[\"“”]")  # between words that are copied from several places
+_REFUSES = re.compile(
+    r"\b(?:(?:does|do|is|are) not (?:count|accepted|enough|sufficient|suffice|correct|right|acceptable)"
+    r"|(?:is|are) (?:wrong|incorrect|insufficient))\b",
+    re.IGNORECASE,
+)
 
 
 class GradingCheck(NamedTuple):
@@ -43,6 +49,10 @@ def check_grading(
             "`requirements` is empty: list what an answer must contain, with the words of the question that ask for it."
         )
         found.objections.append(("no requirement of the key and the note is listed", say))
+    if _REFUSES.search(str(value.get("grading_note", ""))) and not value["exclusions"]:
+        say = "The note refuses answers and `exclusions` is empty: list each, with the words that refute its defence."
+        found.objections.append(("what the note refuses is not listed", say))
+        found.flags.append("not checked: whether case and question exclude what the note refuses")
     return found
 
 
@@ -56,7 +66,7 @@ def _check_requirements(value: Mapping[str, Any], question: str, found: GradingC
             )
             found.objections.append(("the note demands what the question does not ask for", say))
             found.mismatches.append(f"not asked for: {what}")
-        elif not _has(question, words):
+        elif not has_words(question, words):
             say = f"The words {words!r} of `requirements` are not in the question: copy them, or say `not asked`."
             found.objections.append(("words of a requirement are not in the question", say))
             found.flags.append(f"the words {words!r}, said to ask for {what!r}, are not in the question")
@@ -71,8 +81,8 @@ def _check_exclusions(value: Mapping[str, Any], shown: str, found: GradingCheck)
                 "question, accept this answer, or take it out of the note."
             )
             found.objections.append(("nothing speaks against an answer that does not count", say))
-            found.flags.append(f"nothing in the case or the question speaks against {what!r}")
-        elif not _has(shown, words):
+            found.mismatches.append(f"can be defended and does not count: {what} ({_line(entry['defence'])})")
+        elif not has_words(shown, words):
             say = (
                 f"The words {words!r} of `exclusions` are not in the case or the question: copy them, or say `nothing`."
             )
@@ -94,10 +104,11 @@ def _check_answers(value: Mapping[str, Any], wordings: Sequence[str], found: Gra
         found.flags.append(f"not checked against the note: {'; '.join(left)}")
 
 
-def _has(text: str, words: str) -> bool:
-    """Whether a text has these words in their order; what an ellipsis joins may lie apart."""
+def has_words(text: str, words: str) -> bool:
+    """Whether a text has these words in their order; what an ellipsis or a semicolon joins may lie apart."""
     own = f" {for_word_matching(text)} "
-    return all(f" {part} " in own for part in map(for_word_matching, _GAP.split(words)) if part)
+    parts = [part for part in map(for_word_matching, _GAP.split(words)) if part]
+    return bool(parts) and all(f" {part} " in own for part in parts)
 
 
 def _line(text: object) -> str:

@@ -145,7 +145,7 @@ def usable_figures(
     if not document.figures:
         return {}, "the report has no figures"
     if not any(figure.files for figure in document.figures):
-        return {}, "the corpus holds no image files of the report"
+        return {}, "the corpus has no image files of the report"
     kept: dict[str, tuple[str, ...]] = {}
     for figure in document.figures:
         files = tuple(name for name in figure.files if _usable(name, read.get(name), min_pixels))

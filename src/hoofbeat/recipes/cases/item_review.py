@@ -5,7 +5,8 @@ fact is gone, the key says more than the case can carry, the authors' reasons st
 So the last look is that of an editor. One call sees the whole report and the whole item, lists problems, and signs,
 edits or rejects. Edits point at sentences of the report. Rules object to an edit that brings a number without a source,
 turns a denial round, is vaguer than its sources, names the answer or makes an option the answer; the model is told and
-asked once more. What it insists on is taken and flagged, but not a number or a name. A correction of the report is
+asked once more. Of a decisive step a denial is only flagged: "was not possible" is how the case tells what its source
+calls too dangerous. What it insists on is taken and flagged, but not a number or a name. A correction of the report is
 flagged as well. A new call, which does not see the earlier reviews, then reviews the edited item, at most `REVIEWS`
 times; an item that is not signed then is rejected.
 
@@ -78,7 +79,7 @@ _CLAUSE = re.compile(
 _BESIDE = 600  # bytes kept free for the fences
 
 ItemReview = Annotated[
-    bool, Meta(description="Have a model review each finished item as an editor, and edit or reject it.")
+    bool, Meta(description="A model reviews each finished item as an editor, and edits or rejects it.")
 ]
 
 
@@ -433,12 +434,15 @@ class _Review:
             if unknown := _new_numbers(words, self._document.text):
                 return sources, f"the number {unknown[0]} is not in the report"
             self._flags.append(f"the number {added[0]} is not in the sources of the edit {words!r}")
-        if not sources and set(content_forms(words)) - set(content_forms(before)):
+        if not sources and set(content_forms(words)) - set(content_forms(self._editor.show(self._item).case)):
             say = f"{where} has new words and no sources."
             self._object("an edit has no source", say, flag=say)
         if _turned_round(told, words):
             say = f"{where} denies what its sources say, or says what they deny."
-            self._object("an edit turns a denial round", say, flag=say)
+            if self._editor.asks == "step":
+                self._flags.append(say)
+            else:
+                self._object("an edit turns a denial round", say, flag=say)
         quoted = "\n".join(span.quote for span in sources)
         if self._editor.asks == "diagnosis" and (why := vaguer(quoted, words, (self._editor.show(self._item).answer,))):
             say = f"{where} is vaguer than its sources: {why}."

@@ -121,7 +121,7 @@ def take_case(name: str) -> RecipeStep:
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         document = context.document(item.documents[0])
         if several_patients(document):
-            return ItemRejection(reason="the report tells of several patients")
+            return ItemRejection(reason="the report describes several patients")
         spans = stem_spans(document, whole=True)
         if not spans:
             return ItemRejection(reason="no section with patient information or test results")
@@ -409,7 +409,7 @@ def _objections(case: Redaction, leaks: Sequence[Leak], diagnosis: str, min_word
     words = len(case.text.split())
     if words < min_words:
         say = f"Only {words} words would be shown, and at least {min_words} are needed: show more of the findings."
-        found.append(("too little of the case is told before the diagnosis", say))
+        found.append(("too few words of the case before the diagnosis", say))
     elif is_stub(last := _last_sentence(case)):
         say = f"The case would end with {last[:_SHOWN]!r}, which tells no finding: hide it, or show what it led to."
         found.append(("the case ends in a stub", say))
@@ -455,7 +455,7 @@ def _by_rule(
         case = drop_empty_headings(case.without(RedactedSpan(places[-1][0], case.end, _STUB)))
     words = len(case.text.split())
     if words < min_words:
-        reason = "too little of the case is told before the diagnosis"
+        reason = "too few words of the case before the diagnosis"
         return ItemRejection(reason=reason, details=f"{words} words")
     made = with_shown(item, case)
     return insisted(made, kept) if kept else made
@@ -480,7 +480,7 @@ def noted_rewordings(item: RecipeItem, step: str) -> RecipeItem:
 
 
 def no_leaks(name: str, *, min_match: float = 0.9, negated: bool = True) -> RecipeStep:
-    """Turn away items whose stem has the answer's full name, and flag other mentions.
+    """Reject items whose stem has the answer's full name, and flag other mentions.
 
     Words that the model has looked at twice and kept are flagged already.
     """

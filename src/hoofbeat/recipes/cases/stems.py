@@ -261,7 +261,7 @@ def take_stem(name: str) -> RecipeStep:
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         document = context.document(item.documents[0])
         if several_patients(document):
-            return ItemRejection(reason="the report tells of several patients")
+            return ItemRejection(reason="the report describes several patients")
         spans = stem_spans(document)
         if not spans:
             return ItemRejection(reason="no section with patient information or test results")
@@ -271,12 +271,12 @@ def take_stem(name: str) -> RecipeStep:
 
 
 def long_enough(name: str, minimum: int) -> RecipeStep:
-    """Stems of so many words or more."""
+    """Keep stems with at least `minimum` words."""
 
     def judge(item: RecipeItem, _context: RecipeContext) -> Outcome:
         count = len(str(item["stem"]).split())
         if count < minimum:
-            return ItemRejection(reason="too little of the case is told before the diagnosis", details=f"{count} words")
+            return ItemRejection(reason="too few words of the case before the diagnosis", details=f"{count} words")
         return item
 
     return check(name, judge)
@@ -302,7 +302,7 @@ def _ending(document: Document, section: Section) -> int:
 
 
 def captions(document: Document) -> Iterator[tuple[int, int]]:
-    """Where captions stand: those of figures, and those that were run into a paragraph."""
+    """Where captions are: those of figures, and those that were run into a paragraph."""
     for figure in document.figures:
         if figure.start < figure.end:
             yield figure.start, figure.end

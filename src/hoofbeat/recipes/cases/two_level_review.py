@@ -51,7 +51,7 @@ def read_reviews(path: str) -> Labels:
             raise InputError(
                 f"the label of {label.item} by {label.criterion!r} is empty",
                 where=path,
-                fix="say pass or what is wrong, or take the line out",
+                fix="write pass or what is wrong, or remove the line",
             )
         own = label.value if label.criterion in (DROP, ADD) else ""
         by_item[label.item][label.criterion, label.reviewer, own] = label
@@ -110,7 +110,7 @@ def _add(item: RecipeItem, label: ReviewLabel, min_match: float, context: Recipe
 
 
 def findings_step(name: str, path: str, *, action: Literal["reject", "revise"], min_passed: float) -> RecipeStep:
-    """Turn away items with findings that no revision settles, list them in `revisions.tsv`, and count who passed.
+    """Reject items with findings that no revision settles, list them in `revisions.tsv`, and count who passed.
 
     `action` says whether such an item is given up or waits for its revision; either way it is no question now. An item
     has passed when every criterion of its level has a label; what is missing stands in its `unread`.

@@ -87,7 +87,7 @@ def tidy(text: str) -> str:
 def find_identifiers(text: str) -> list[Identifier]:
     """What identifies people in a text (as `tidy` leaves it): spans that do not overlap, in their order."""
     if len(text) > _LONGEST:
-        raise ValueError(f"a text of {len(text)} characters is no question")
+        raise ValueError(f"a text of {len(text)} characters is too long for a question")
     marks = [match.span() for match in _GIVEN_MARKS.finditer(text)]
     words = MessageWords(text)
     elsewhere = [*find_formal(text), *find_institutions(words), *find_places(words)]
@@ -157,13 +157,13 @@ def returned(text: str, removed: Iterable[str]) -> list[Identifier]:
 
 
 def tells_who(text: str, removed: Iterable[str]) -> ItemRejection | None:
-    """Why a rewritten question may not be kept: something removed is back, or something new identifies somebody."""
+    """Why a rewritten question may not be kept: something removed is back, or something new identifies someone."""
     back = returned(text, removed)
     if back:
         return ItemRejection(reason="something removed came back", details=f"{len(back)} places")
     new = Counter(each.kind for each in find_identifiers(text))
     found = ", ".join(f"{count} {kind}" for kind, count in sorted(new.items()))
-    return ItemRejection(reason="the rewritten question identifies somebody", details=found) if new else None
+    return ItemRejection(reason="the rewritten question identifies someone", details=found) if new else None
 
 
 def possible_names(text: str, vocabulary: Collection[str]) -> list[Identifier]:

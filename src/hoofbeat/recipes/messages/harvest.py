@@ -43,7 +43,7 @@ def asks(text: str) -> bool:
 
 
 def well_formed(text: str, *, minimum: int, maximum: int, language: str) -> ItemRejection | None:
-    """Why a harvested text is no usable question, or nothing. `language` may be empty: any will do."""
+    """Why a harvested text is not a usable question, or nothing. `language` may be empty: any will do."""
     words = len(_MARK.sub("", text).split())
     if words < minimum:
         return ItemRejection(reason="too short for a question", details=f"{words} words, at least {minimum}")
@@ -51,10 +51,10 @@ def well_formed(text: str, *, minimum: int, maximum: int, language: str) -> Item
         return ItemRejection(reason="too long for a question", details=f"{words} words, at most {maximum}")
     found = _another_language(text, words, language) if language else ""
     if found:
-        return ItemRejection(reason="in another language", details=f"{found}, wanted is {language}")
+        return ItemRejection(reason="in another language", details=f"{found} instead of {language}")
     if any(pattern.search(text) for pattern in _patterns("administrative")):
-        return ItemRejection(reason="administrative by its words")
-    return None if asks(text) else ItemRejection(reason="nothing is asked")
+        return ItemRejection(reason="an administrative message, by its words")
+    return None if asks(text) else ItemRejection(reason="it asks nothing")
 
 
 def _another_language(text: str, words: int, wanted: str) -> str:
@@ -104,7 +104,7 @@ _SECOND_LEVEL = frozenset({"co", "com", "org", "ac", "gov", "edu", "net", "nhs"}
 
 
 class HarvestLimits(Struct, frozen=True, kw_only=True):
-    """What is more than this is no harvest of questions: bytes of a file, rows in all, characters of a question."""
+    """The limits of a harvest: bytes of a file, rows in all, characters of a question."""
 
     bytes: int = 100_000_000
     rows: int = 200_000
@@ -171,7 +171,9 @@ def _check_file(path: Path, limits: HarvestLimits) -> None:
         raise InputError("there is no such file", where=str(path), fix="check the path")
     if table_suffix(path) not in ROW_SUFFIXES:
         raise InputError(
-            "a harvest file is a table", where=str(path), fix=f"use one of {', '.join(ROW_SUFFIXES)}, also gzipped"
+            "a harvest file must be a table",
+            where=str(path),
+            fix=f"use one of {', '.join(ROW_SUFFIXES)}, plain or gzipped",
         )
     if path.stat().st_size > limits.bytes:
         raise InputError(

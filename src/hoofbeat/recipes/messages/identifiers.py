@@ -30,7 +30,7 @@ _SPEAKS = r"(?:again\b|\d|[-–(]|i\b|my\b|with\b|on\b|\w+\s+(?:weeks?|months?|y
 
 
 class Identifier(Struct, frozen=True, order=True):
-    """Something that tells who somebody is: where it stands, and of which kind it is. Never its text."""
+    """Something that tells who somebody is: where it is, and of which kind. Never its text."""
 
     start: int
     end: int
@@ -323,7 +323,7 @@ class MessageWords:
         return bare in given_names() or (len(parts) == 2 and all(part in listed("names", "given") for part in parts))
 
     def ordinary(self, place: int) -> bool:
-        """Whether a word is no name, capitalised or not."""
+        """Whether a word is not a name, capitalised or not."""
         return bool({self.bare(place), self.words[place].low} & listed("names", "ordinary"))
 
     def family(self, place: int) -> bool:

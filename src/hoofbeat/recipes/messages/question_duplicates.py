@@ -22,6 +22,7 @@ import numpy as np
 from msgspec import Struct
 
 from hoofbeat.models.encoder import Vectors
+from hoofbeat.progress import Named
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.messages.anonymisation import in_plain_words
@@ -129,7 +130,9 @@ def near_step(
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         texts = [str(item[value]) for item in items]
-        vectors = context.encoder().encode([plain_question(text) for text in texts], context.progress)
+        vectors = context.encoder().encode(
+            [plain_question(text) for text in texts], Named(context.progress, "encoding questions")
+        )
         spared = frozenset(place for place, item in enumerate(items) if same.get(item.id) is False)
         twins = {twin.place: twin for twin in near_twins(vectors, threshold, spared=spared)}
         rows = [
@@ -176,7 +179,7 @@ class _Earlier(Struct, frozen=True):
 
 
 def nearest_earlier(vectors: Vectors, minimum: float, maximum: int) -> list[list[_Earlier]]:
-    """For each question the earlier ones that are alike enough, the nearest first, at most so many."""
+    """For each question the earlier ones that are alike enough, the nearest first, at most `maximum`."""
     found: list[list[_Earlier]] = []
     for start in range(0, len(vectors), _BLOCK):
         cosines = np.round(vectors[start : start + _BLOCK] @ vectors[: start + _BLOCK].T, 4)
@@ -225,7 +228,9 @@ def same_step(
 
     def run(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         texts = [in_plain_words(str(item[value])) for item in items]
-        vectors = context.encoder().encode([plain_question(text) for text in texts], context.progress)
+        vectors = context.encoder().encode(
+            [plain_question(text) for text in texts], Named(context.progress, "encoding questions")
+        )
         near.clear()
         for item, found in zip(items, nearest_earlier(vectors, minimum, maximum), strict=True):
             near[item.id] = [(items[each.place].id, texts[each.place], each.cosine) for each in found]
@@ -296,7 +301,7 @@ def _same(labels: Sequence[ReviewLabel], where: str) -> bool | None:
 
 
 def duplicate_tasks(context: RecipeContext) -> list[ReviewTask]:
-    """The listed pairs that nobody looked at as tasks: does the dropped question ask the same as the one that stays?"""
+    """The listed pairs without a review, as tasks: does the dropped question ask the same as the one that stays?"""
     rows = context.tables[TABLE].rows if TABLE in context.tables else ()
     return [
         ReviewTask(

@@ -52,40 +52,46 @@ class ClinbenchSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
 
     FILES: ClassVar[tuple[str, ...]] = ("reviews",)
 
-    select: Annotated[str, Meta(description="Filter line for reports about a diagnosis.")] = "language=en; diagnosis"
+    select: Annotated[str, Meta(description="Filter line that keeps reports about a diagnosis.")] = (
+        "language=en; diagnosis"
+    )
     completeness: Annotated[
         Literal["text", "sections"],
-        Meta(description="Whether the four parts of a case may be told within one section (text) or need their own."),
+        Meta(description="Whether the four parts of a case may share one section (text) or need separate ones."),
     ] = "text"
     images: Annotated[
         Literal["any", "captions", "files"],
-        Meta(description="Images in patient information or tests: not needed, by caption, or with files (the paper)."),
+        Meta(
+            description="Whether patient information or tests need images: no, by caption, or with files (the paper)."
+        ),
     ] = "any"
-    unique: Annotated[str, Meta(description="Filter line against near-duplicates.")] = "unique(minhash, 0.15)"
+    unique: Annotated[str, Meta(description="Filter line that drops near-duplicates.")] = "unique(minhash, 0.15)"
     draw: Annotated[int, Meta(description="How many complete reports to draw; 0 takes all.", ge=0)] = 0
     question: Annotated[str, Meta(description="The question that every stem ends with.", min_length=1)] = (
         "Which of these is the most likely primary diagnosis of this patient?"
     )
-    quote_match: Annotated[float, Meta(description="How alike quote and source must be.", ge=0.5, le=1)] = 0.9
+    quote_match: Annotated[float, Meta(description="Minimum similarity of a quote and its source.", ge=0.5, le=1)] = 0.9
     named_by: Annotated[
-        float, Meta(description="Share of a disease's words that a quote for it must have.", gt=0, le=1)
+        float, Meta(description="Minimum share of a disease's words in a quote for it.", gt=0, le=1)
     ] = MIN_SHARED
-    leak_match: Annotated[float, Meta(description="How much of a word must be right to be a leak.", ge=0.5, le=1)] = 0.9
+    leak_match: Annotated[
+        float, Meta(description="Minimum similarity of a word that counts as a leak.", ge=0.5, le=1)
+    ] = 0.9
     leak_negated: Annotated[bool, Meta(description="Whether a denied mention of the diagnosis is a leak.")] = True
-    diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 15
-    stem_words: Annotated[int, Meta(description="Fewest words of a stem.", ge=1)] = 80
+    diagnosis_words: Annotated[int, Meta(description="Maximum words of a diagnosis.", ge=1)] = 15
+    stem_words: Annotated[int, Meta(description="Minimum words of a stem.", ge=1)] = 80
     alternatives: Annotated[int, Meta(description="Alternatives from the report's discussion.", ge=0)] = 5
     proposals: Annotated[int, Meta(description="Alternatives proposed from the stem alone.", ge=0)] = 5
-    option_words: Annotated[int, Meta(description="Most words of an option.", ge=1)] = MAX_WORDS
-    min_options: Annotated[int, Meta(description="Fewest options of a question.", ge=2)] = 6
-    max_options: Annotated[int, Meta(description="Most options of a question.", ge=2)] = 11
+    option_words: Annotated[int, Meta(description="Maximum words of an option.", ge=1)] = MAX_WORDS
+    min_options: Annotated[int, Meta(description="Minimum options of a question.", ge=2)] = 6
+    max_options: Annotated[int, Meta(description="Maximum options of a question.", ge=2)] = 11
     choose: Annotated[bool, Meta(description="Ask a model which candidates make good options.")] = True
     item_review: ItemReview = True
     specialty: Annotated[
         Literal["rule", "model"], Meta(description="How a diagnosis is sorted into the 11 specialties.")
     ] = "rule"
     rare_cover: Annotated[
-        float, Meta(description="Share of a diagnosis's words that a rare disease's name must make up.", gt=0, le=1)
+        float, Meta(description="Minimum share of a diagnosis's words that a rare disease's name makes up.", gt=0, le=1)
     ] = 0.6
     rare_catalogues: Annotated[
         tuple[str, ...], Meta(description="Catalogues whose entries count as rare diseases.")
@@ -96,17 +102,17 @@ class ClinbenchSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
     )
     describing: Annotated[
         Literal["rule", "model"],
-        Meta(description="Who finds sentences that describe an image: rules alone, or a model besides."),
+        Meta(description="What finds sentences that describe an image: only rules, or also a model."),
     ] = "model"
-    image_pixels: Annotated[int, Meta(description="Fewest pixels of an image's shorter side.", ge=1)] = 64
-    image_words: Annotated[int, Meta(description="Fewest words of a stem in the image edition.", ge=0)] = 30
+    image_pixels: Annotated[int, Meta(description="Minimum pixels of an image's shorter side.", ge=1)] = 64
+    image_words: Annotated[int, Meta(description="Minimum words of a stem in the image edition.", ge=0)] = 30
     physicians: Annotated[float, Meta(description="Share of the items drawn for physicians.", ge=0, le=1)] = 0.1
     reviews: Annotated[str, Meta(description="File of reviewers' labels and revisions (JSONL or CSV).")] = ""
     findings: Annotated[
         Literal["revise", "reject"],
-        Meta(description="Whether an item with findings waits for revision or is given up."),
+        Meta(description="Whether an item with findings waits for revision or is rejected."),
     ] = "revise"
-    min_passed: Annotated[float, Meta(description="Share of the sample that must pass.", ge=0, le=1)] = 0.95
+    min_passed: Annotated[float, Meta(description="Minimum share of the sample that passes.", ge=0, le=1)] = 0.95
 
 
 def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
@@ -227,4 +233,5 @@ RECIPE = Recipe(
     steps=_steps,
     finish=_finish,
     begin=from_documents,
+    vocabularies=("icd10cm", "rare-diseases"),
 )

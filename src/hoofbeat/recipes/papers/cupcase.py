@@ -66,31 +66,33 @@ class CupcaseSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
 
     filters: Annotated[str, Meta(description="Corpus filters for the reports, such as not retracted.")] = ""
     sample: Annotated[int, Meta(description="Reports to draw; 0 takes all.", ge=0)] = 0
-    min_section_words: Annotated[int, Meta(description="Fewest words of a case presentation.", ge=1)] = 100
-    min_words: Annotated[int, Meta(description="Fewest words left of a case.", ge=1)] = 50
-    max_diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 20
-    quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
+    min_section_words: Annotated[int, Meta(description="Minimum words of a case presentation.", ge=1)] = 100
+    min_words: Annotated[int, Meta(description="Minimum words of a case after the cuts.", ge=1)] = 50
+    max_diagnosis_words: Annotated[int, Meta(description="Maximum words of a diagnosis.", ge=1)] = 20
+    quote_match: Annotated[float, Meta(description="Minimum similarity of a quote and its source.", gt=0, le=1)] = 0.9
     distractors: Annotated[
         Literal["chosen", "ranks"],
         Meta(description="Whether the model chooses among candidates, or ranks of similarity decide (the paper)."),
     ] = "chosen"
-    candidates: Annotated[int, Meta(description="Candidates for distractors that the model is shown.", ge=3)] = 16
-    option_words: Annotated[int, Meta(description="Most words of a distractor.", ge=1)] = 15
-    first_rank: Annotated[int, Meta(description="Rank of the nearest description that is a distractor.", ge=1)] = 2
-    last_rank: Annotated[int, Meta(description="Rank of the last one, if none is passed over.", ge=1)] = 4
-    deepest: Annotated[int, Meta(description="How far down the ranks distractors are looked for.", ge=1)] = 200
+    candidates: Annotated[int, Meta(description="Number of candidate distractors that the model sees.", ge=3)] = 16
+    option_words: Annotated[int, Meta(description="Maximum words of a distractor.", ge=1)] = 15
+    first_rank: Annotated[int, Meta(description="Rank of the first description that becomes a distractor.", ge=1)] = 2
+    last_rank: Annotated[int, Meta(description="Rank of the last one, if none is skipped.", ge=1)] = 4
+    deepest: Annotated[int, Meta(description="Last rank at which to look for distractors.", ge=1)] = 200
     encounters: Annotated[
-        bool, Meta(description="Whether codes that only add an encounter to an injury are among the descriptions.")
+        bool, Meta(description="Whether to include codes that only add an encounter to an injury.")
     ] = True
     leave_out: Annotated[
-        tuple[str, ...], Meta(description="Beginnings of codes that are no diagnoses and no distractors.")
+        tuple[str, ...], Meta(description="Beginnings of codes that are neither diagnoses nor distractors.")
     ] = NO_DIAGNOSES
     item_review: ItemReview = True
-    labels: Annotated[Literal["rule", "model"], Meta(description="Who labels the discipline.")] = "rule"
+    labels: Annotated[Literal["rule", "model"], Meta(description="What labels the discipline.")] = "rule"
     review_share: Annotated[
         float, Meta(description="Share of the items that people check after each step.", ge=0, le=1)
     ] = 0.01
-    reviews: Annotated[str, Meta(description="What reviewers said, JSONL or CSV; without it the drawn ones wait.")] = ""
+    reviews: Annotated[str, Meta(description="Reviewers' labels, JSONL or CSV; without them the drawn items wait.")] = (
+        ""
+    )
 
 
 def _steps(s: CupcaseSettings) -> list[RecipeStep]:
@@ -177,7 +179,7 @@ def _case(item: RecipeItem, context: RecipeContext) -> Outcome:
     if span is None:
         return ItemRejection(reason="no case presentation")
     if several_patients(document):
-        return ItemRejection(reason="the report tells of several patients")
+        return ItemRejection(reason="the report describes several patients")
     start = next((section.body for section in document.sections if section.start == span[0]), span[0])
     holes = (RedactedSpan(*place, "a figure's caption") for place in captions(document))
     case = redact(document, (start, span[1])).without(*holes)
@@ -284,4 +286,5 @@ RECIPE = Recipe(
     begin=from_documents,
     steps=_steps,
     finish=_finish,
+    vocabularies=VOCABULARIES,
 )

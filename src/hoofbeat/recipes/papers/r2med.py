@@ -51,72 +51,81 @@ class R2medSettings(OpenTrialSettings, frozen=True, kw_only=True):
 
     FILES: ClassVar[tuple[str, ...]] = ("posts", "questions", "reviews")
 
-    task: Annotated[Task, Meta(description="What is searched for: qa-reference, clinical-evidence, clinical-case.")] = (
+    task: Annotated[Task, Meta(description="The retrieval task: qa-reference, clinical-evidence or clinical-case.")] = (
         "clinical-case"
     )
     posts: Annotated[str, Meta(description="File of posts with accepted answers (task qa-reference).")] = ""
     questions: Annotated[str, Meta(description="File of exam or open questions (task clinical-evidence).")] = ""
-    min_votes: Annotated[int, Meta(description="Fewest votes of a post's answer, where they are given.", ge=0)] = 4
-    max_pages: Annotated[int, Meta(description="Most cited pages of a post; 0 takes all.", ge=0)] = 2
+    min_votes: Annotated[int, Meta(description="Minimum votes of a post's answer, if known.", ge=0)] = 4
+    max_pages: Annotated[int, Meta(description="Maximum cited pages of a post; 0 takes all.", ge=0)] = 2
     passages: Annotated[str, Meta(description="How documents are cut into passages.")] = "sentences:128"
     types: Annotated[
         tuple[Literal["examination", "diagnosis", "treatment"], ...],
         Meta(description="Decisions that questions may ask for."),
     ] = ("examination", "diagnosis", "treatment")
-    max_correct: Annotated[int, Meta(description="Most models of the committee that may know the answer.", ge=0)] = 1
-    max_members: Annotated[int, Meta(description="Most models that the committee may have.", ge=1)] = 8
-    entity_words: Annotated[int, Meta(description="Most words of an answer that is one medical entity.", ge=1)] = 8
-    open_words: Annotated[int, Meta(description="Most words of a question that was opened.", ge=5)] = 60
-    open_new_words: Annotated[int, Meta(description="Most telling words that opening a question may add.", ge=0)] = 1
-    quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
-    diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 15
+    max_correct: Annotated[int, Meta(description="Maximum models of the committee that may know the answer.", ge=0)] = 1
+    max_members: Annotated[int, Meta(description="Maximum models in the committee.", ge=1)] = 8
+    entity_words: Annotated[int, Meta(description="Maximum words of an answer that is one medical entity.", ge=1)] = 8
+    open_words: Annotated[
+        int, Meta(description="Maximum words of an open question made from multiple choice.", ge=5)
+    ] = 60
+    open_new_words: Annotated[int, Meta(description="Maximum content words that such a question may add.", ge=0)] = 1
+    quote_match: Annotated[float, Meta(description="Minimum similarity of a quote and its source.", gt=0, le=1)] = 0.9
+    diagnosis_words: Annotated[int, Meta(description="Maximum words of a diagnosis.", ge=1)] = 15
     check_cuts: Annotated[
-        bool, Meta(description="Have a model compare each case before and after the cuts to its presentation.")
+        bool, Meta(description="A model compares each case before and after the cuts to its presentation.")
     ] = True
     sharing: Annotated[
         Literal["same", "kinds"],
-        Meta(description="Compare cases of the same diagnosis only, or also of kinds of it; a model decides on those."),
+        Meta(description="Compare only cases of the same diagnosis, or also its subtypes, on which a model decides."),
     ] = "kinds"
-    min_group: Annotated[int, Meta(description="Fewest cases of one diagnosis.", ge=2)] = 2
+    min_group: Annotated[int, Meta(description="Minimum cases of one diagnosis.", ge=2)] = 2
     compared_names: Annotated[
-        int, Meta(description="Most diagnoses that share a word and are compared with each other for it.", ge=2)
+        int, Meta(description="Maximum diagnoses that are compared because they share a word.", ge=2)
     ] = 400
-    queries_per_group: Annotated[int, Meta(description="Most cases of one diagnosis that ask.", ge=1)] = 3
-    min_words: Annotated[int, Meta(description="Fewest words of a case's presentation.", ge=1)] = 50
-    leak_match: Annotated[float, Meta(description="How much of a word the leak guard wants right.", gt=0, le=1)] = 0.9
-    leak_negated: Annotated[bool, Meta(description="Whether a denied diagnosis gives it away too.")] = True
-    fellows: Annotated[
-        int, Meta(description="Most other cases of its diagnosis that a case is compared with.", ge=1, le=8)
+    queries_per_group: Annotated[
+        int, Meta(description="Maximum cases of one diagnosis that become questions.", ge=1)
     ] = 3
-    fellow_shown: Annotated[int, Meta(description="Characters of another case that are compared.", ge=200)] = 8000
+    min_words: Annotated[int, Meta(description="Minimum words of a case's presentation.", ge=1)] = 50
+    leak_match: Annotated[
+        float, Meta(description="Minimum similarity of a word that counts as a leak.", gt=0, le=1)
+    ] = 0.9
+    leak_negated: Annotated[bool, Meta(description="Whether a denied mention of the diagnosis is a leak.")] = True
+    fellows: Annotated[
+        int, Meta(description="Maximum other cases of its diagnosis that a case is compared with.", ge=1, le=8)
+    ] = 3
+    fellow_shown: Annotated[int, Meta(description="Characters of another case that the model sees.", ge=200)] = 8000
     min_focus: Annotated[int, Meta(description="Lowest diagnostic focus of a case, 0 to 10.", ge=0, le=10)] = 6
     min_completeness: Annotated[int, Meta(description="Lowest completeness of a case, 0 to 10.", ge=0, le=10)] = 6
     min_similarity: Annotated[int, Meta(description="Lowest similarity to another case, 0 to 10.", ge=0, le=10)] = 6
-    vocabularies: Annotated[
-        tuple[str, ...], Meta(description="Vocabularies by which diagnoses and answers are known.")
-    ] = ("icd10cm", "rare-diseases")
-    draw: Annotated[int, Meta(description="How many items to go on with after the filters; 0 takes all.", ge=0)] = 0
-    max_reasoning_words: Annotated[int, Meta(description="Most words of a path of reasoning.", ge=10)] = 400
+    vocabularies: Annotated[tuple[str, ...], Meta(description="Vocabularies that know diagnoses and answers.")] = (
+        "icd10cm",
+        "rare-diseases",
+    )
+    draw: Annotated[int, Meta(description="How many items to use after the filters; 0 takes all.", ge=0)] = 0
+    max_reasoning_words: Annotated[int, Meta(description="Maximum words of a path of reasoning.", ge=10)] = 400
     answer_share: Annotated[
-        float, Meta(description="Share of a short answer's words that a conclusion must have.", gt=0, le=1)
+        float, Meta(description="Minimum share of a short answer's words in a conclusion.", gt=0, le=1)
     ] = 0.6
-    long_answer: Annotated[int, Meta(description="An answer of more telling words than this is long.", ge=1)] = 8
-    answer_words: Annotated[int, Meta(description="Words of a long answer that a conclusion must have.", ge=1)] = 3
+    long_answer: Annotated[int, Meta(description="An answer with more content words than this is long.", ge=1)] = 8
+    answer_words: Annotated[int, Meta(description="Minimum words of a long answer in a conclusion.", ge=1)] = 3
     retrievers: Annotated[tuple[str, ...], Meta(description="Retriever lines of the mining committee.")] = (
         "bm25",
         "dense",
     )
     depth: Annotated[int, Meta(description="How deep each ranking is read in mining.", ge=1)] = 100
-    mined: Annotated[int, Meta(description="How many mined documents join the pool.", ge=0)] = 10
-    max_known: Annotated[int, Meta(description="Most known documents that are graded; 0 grades all.", ge=0)] = 30
-    keep: Annotated[int, Meta(description="Both grades from here on: a positive.", ge=1, le=10)] = 8
-    reject: Annotated[int, Meta(description="Both grades up to here: a negative.", ge=0, le=9)] = 4
-    contradictory: Annotated[Contradictory, Meta(description="What one high and one low grade make.")] = "discarded"
-    body_system: Annotated[Literal["rule", "model"], Meta(description="Who labels the body system.")] = "model"
-    label_posts: Annotated[bool, Meta(description="Label the body system of posts too; the paper does not.")] = False
+    mined: Annotated[int, Meta(description="Number of mined documents in the pool.", ge=0)] = 10
+    max_known: Annotated[int, Meta(description="Maximum known documents that are graded; 0 grades all.", ge=0)] = 30
+    keep: Annotated[int, Meta(description="Minimum of both grades for a positive.", ge=1, le=10)] = 8
+    reject: Annotated[int, Meta(description="Maximum of both grades for a negative.", ge=0, le=9)] = 4
+    contradictory: Annotated[Contradictory, Meta(description="What to do with one high and one low grade.")] = (
+        "discarded"
+    )
+    body_system: Annotated[Literal["rule", "model"], Meta(description="What labels the body system.")] = "model"
+    label_posts: Annotated[bool, Meta(description="Also label the body system of posts; the paper does not.")] = False
     reviews: Annotated[str, Meta(description="Labels of annotator and expert, to be applied.")] = ""
     compare_with: Annotated[tuple[str, ...], Meta(description="Other corpora to measure the overlap with.")] = ()
-    overlap_by: Annotated[Literal["tokens", "words"], Meta(description="What overlap is counted in.")] = "tokens"
+    overlap_by: Annotated[Literal["tokens", "words"], Meta(description="Unit in which overlap is counted.")] = "tokens"
 
 
 def _begin(context: RecipeContext) -> Iterable[RecipeItem]:
@@ -252,7 +261,7 @@ def _one_thing(item: RecipeItem, context: RecipeContext) -> Outcome:
     answer = str(item["answer"]).strip()
     told = len(answer.split()) > context.settings.entity_words and not _known(answer, context)
     if told or _MEASURED.fullmatch(answer):
-        return ItemRejection(reason="the answer is no single medical entity", details=answer[:200])
+        return ItemRejection(reason="the answer is not a single medical entity", details=answer[:200])
     return item
 
 
@@ -274,7 +283,7 @@ def _read_rules(item: RecipeItem, value: dict[str, Any], context: RecipeContext)
         return ItemRejection(reason="it can be answered without reasoning", details=str(value["reason"]))
     if value["entity"] != "yes":
         answer = str(item["answer"])
-        rejection = ItemRejection(reason="the answer is no single medical entity", details=answer[:200])
+        rejection = ItemRejection(reason="the answer is not a single medical entity", details=answer[:200])
         if _known(answer, context):
             return rejection.again(f"A medical vocabulary has {answer!r} as the name of one condition.")
         return rejection
@@ -285,7 +294,7 @@ def _query(item: RecipeItem, context: RecipeContext) -> Outcome:
     """The presentation as a query; the diagnosis is its answer."""
     query = str(item["stem"])
     if (words := len(query.split())) < context.settings.min_words:
-        return ItemRejection(reason="too little of the case is told before its diagnosis", details=f"{words} words")
+        return ItemRejection(reason="too few words of the case before its diagnosis", details=f"{words} words")
     return item.put(query=query, answer=item["diagnosis"])
 
 
@@ -443,10 +452,12 @@ RECIPE = Recipe(
     title="R2MED: reasoning-driven medical retrieval",
     about=(
         "Questions, answers, and documents that answer them by way of reasoning: collected by task, filtered, mined by "
-        "a committee of retrievers, graded on two scales, reviewed. What is searched stands in collection.tsv."
+        "a committee of retrievers, graded on two scales, reviewed. The searched passages are in collection.tsv."
     ),
     settings=R2medSettings,
     begin=_begin,
     steps=_steps,
     finish=_finish,
+    vocabularies=("icd10cm", "rare-diseases"),
+    encodes=True,
 )

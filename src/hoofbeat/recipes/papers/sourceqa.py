@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from hoofbeat.progress import Named
 from hoofbeat.prompts import Pack, load_pack, load_prompt
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings, TableFile
 from hoofbeat.recipes.guards.text_checks import new_numbers, sound
@@ -67,7 +68,7 @@ from hoofbeat.records import Document, Failure, Question, Section, Step
 CRITERIA = ("relevant", "anonymous", "stands alone")
 _WORD = re.compile(r"[^\W\d_]+")
 _MARK = re.compile(r"\[(\w+)\]")
-_UNSAID = "what the model wrote is not kept here: it may tell who asked"
+_UNSAID = "the model's text is not kept here: it may tell who asked"
 _MAX_MARKED = 0.5  # of a message's words: whoever marks more has not understood the task
 REMOVED = ("item", "kind", "count", "where")
 
@@ -79,42 +80,42 @@ class SourceqaSettings(RecipeSettings, frozen=True, kw_only=True):
     harvest: Annotated[
         str | tuple[str, ...], Meta(description="Harvested questions, CSV or JSONL; [a.csv, b.jsonl] for several.")
     ] = ""
-    harvest_bytes: Annotated[int, Meta(description="Most bytes of a harvest file.", ge=1)] = 100_000_000
-    harvest_rows: Annotated[int, Meta(description="Most rows of all harvest files.", ge=1)] = 200_000
-    harvest_characters: Annotated[int, Meta(description="Most characters of a message.", ge=1, le=100_000)] = 20_000
+    harvest_bytes: Annotated[int, Meta(description="Maximum bytes of a harvest file.", ge=1)] = 100_000_000
+    harvest_rows: Annotated[int, Meta(description="Maximum rows of all harvest files.", ge=1)] = 200_000
+    harvest_characters: Annotated[int, Meta(description="Maximum characters of a message.", ge=1, le=100_000)] = 20_000
     identifiers: Annotated[
         Literal["model", "rule"],
-        Meta(description="Who looks for names and places: rules alone, or a model after the rules."),
+        Meta(description="What finds names and places: only rules, or also a model."),
     ] = "model"
-    site_questions: Annotated[int, Meta(description="Fewest messages from a site that is named.", ge=1)] = 3
+    site_questions: Annotated[int, Meta(description="Minimum messages from a site before it is named.", ge=1)] = 3
     propose: Annotated[
         int, Meta(description="Questions a model proposes for a section, where there is no harvest.", ge=1, le=10)
     ] = 2
     sections: Annotated[
         int, Meta(description="Sections of a source that questions are proposed for; 0 takes all.", ge=0)
     ] = 3
-    section_words: Annotated[int, Meta(description="Fewest words of such a section.", ge=1)] = 40
+    section_words: Annotated[int, Meta(description="Minimum words of such a section.", ge=1)] = 40
     pack: Annotated[str, Meta(description="Domain pack: groups, topics and words of the domain.")] = "transplant"
     cosine: Annotated[float, Meta(description="Questions more alike than this are duplicates.", ge=0, le=1)] = 0.85
     duplicates: Annotated[
         Literal["model", "cosine"],
-        Meta(description="Who decides on duplicates: a model that sees the nearest questions, or the cosine alone."),
+        Meta(description="What decides on duplicates: a model that sees the nearest questions, or only the cosine."),
     ] = "model"
     paraphrase: Annotated[
-        float, Meta(description="Rewritten questions at least so much alike are shown to that model.", ge=0, le=1)
+        float, Meta(description="Minimum cosine of rewritten questions that this model sees.", ge=0, le=1)
     ] = 0.5
-    min_words: Annotated[int, Meta(description="Fewest words of a candidate.", ge=1)] = 3
-    max_words: Annotated[int, Meta(description="Most words of a candidate.", ge=1)] = 400
+    min_words: Annotated[int, Meta(description="Minimum words of a candidate.", ge=1)] = 3
+    max_words: Annotated[int, Meta(description="Maximum words of a candidate.", ge=1)] = 400
     language: Annotated[str, Meta(description="Language of the questions; empty takes any.")] = "en"
-    double_check: Annotated[bool, Meta(description="Ask the second model about relevance, too.")] = True
-    question_words: Annotated[int, Meta(description="Most words of a rewritten question.", ge=5)] = 60
-    alike: Annotated[float, Meta(description="Least cosine of a rewritten question with its message.", ge=0, le=1)] = (
-        0.4
-    )
+    double_check: Annotated[bool, Meta(description="Also ask the second model about relevance.")] = True
+    question_words: Annotated[int, Meta(description="Maximum words of a rewritten question.", ge=5)] = 60
+    alike: Annotated[
+        float, Meta(description="Minimum cosine of a rewritten question with its message.", ge=0, le=1)
+    ] = 0.4
     verify: Annotated[bool, Meta(description="Ask the second model whether a rewritten question asks the same.")] = True
-    max_topics: Annotated[int, Meta(description="Most topics of a question.", ge=1)] = 3
+    max_topics: Annotated[int, Meta(description="Maximum topics of a question.", ge=1)] = 3
     draw: Annotated[int, Meta(description="Questions drawn at the end; 0 keeps all.", ge=0)] = 0
-    review_share: Annotated[float, Meta(description="Share of the questions that people look at.", ge=0, le=1)] = 0.1
+    review_share: Annotated[float, Meta(description="Share of the questions that people review.", ge=0, le=1)] = 0.1
     reviews: Annotated[str, Meta(description="Reviewers' labels (JSONL or CSV) to apply.")] = ""  # fmt: skip
 
 
@@ -263,7 +264,7 @@ def _identifiers(removed: _Removed, pack: Pack, *, by: str) -> RecipeStep:
         if not objections:
             return done
         return AskAgain(
-            reason="a rule doubts which words identify somebody",
+            reason="a rule doubts which words identify someone",
             say=" ".join(objections),
             otherwise=done.put(identifiers_doubt=True),
         )
@@ -404,7 +405,9 @@ def _proposal(pack: Pack) -> Any:
 def _proposed(item: RecipeItem, said: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
     questions = [str(each) for each in said["questions"]]
     if item["slot"] >= len(questions):
-        return ItemRejection(reason="fewer questions were proposed than asked for", details=f"{len(questions)} came")
+        return ItemRejection(
+            reason="fewer questions were proposed than asked for", details=f"{len(questions)} were proposed"
+        )
     document = context.document(item.documents[0])
     text = _anonymous(item.id, questions[item["slot"]], "proposal", context)
     section = document.section_text(document.sections[item["section"]])
@@ -522,8 +525,10 @@ def _faithful(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outco
     if not items:
         return []
     s, encoder = context.settings, context.encoder()
-    asked = encoder.encode([item["question"] for item in items], context.progress)
-    written = encoder.encode([in_plain_words(item["message"]) for item in items], context.progress)
+    asked = encoder.encode([item["question"] for item in items], Named(context.progress, "encoding questions"))
+    written = encoder.encode(
+        [in_plain_words(item["message"]) for item in items], Named(context.progress, "encoding messages")
+    )
     outcomes: list[Outcome] = []
     for item, cosine in zip(items, (asked * written).sum(axis=1).round(4).tolist(), strict=True):
         if cosine < s.alike and not s.verify:
@@ -608,9 +613,10 @@ def _group(item: RecipeItem) -> str:
 RECIPE = Recipe(
     name="sourceqa",
     title="Patients' questions for an audit of sources",
-    about="Harvested questions without duplicates and without their writers, for every source or for a group of them.",
+    about="Harvested questions, anonymous and without duplicates, for every source or for a group of sources.",
     settings=SourceqaSettings,
     begin=_begin,
     steps=_steps,
     finish=_finish,
+    encodes=True,
 )

@@ -148,7 +148,7 @@ def group_cases(
     max_together: int = MAX_TOGETHER,
     kinds: bool = False,
 ) -> RecipeStep:
-    """Put cases of one diagnosis together (`group`, `fellows`); one with too few is turned away.
+    """Put cases of one diagnosis together (`group`, `fellows`); one with too few is rejected.
 
     The diagnoses are noted on the shelf: who compares cases later is told them. A case goes by its diagnosis and by the
     other names of it in the report (`synonyms`). With `kinds`, cases of a near diagnosis are fellows as well, behind
@@ -259,7 +259,7 @@ def choose_queries(name: str, shelf: PieceCollection, *, maximum: int) -> Recipe
         return [
             item.put(known=[each for each in item["fellows"] if each not in asking])
             if item.documents[0] in asking
-            else ItemRejection(reason="a case to be found by another that asks")
+            else ItemRejection(reason="it is a document to find, not a question")
             for item in items
         ]
 

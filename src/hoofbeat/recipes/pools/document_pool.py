@@ -85,7 +85,7 @@ def pooled(
 
 
 def committee_lines(lines: Sequence[str]) -> tuple[str, ...]:
-    """The committee's retriever lines in canonical form; options that a comma parted are put together again."""
+    """The committee's retriever lines in canonical form; options that a comma split are joined again."""
     return tuple(_read_lines(lines))
 
 
@@ -105,13 +105,12 @@ def _read_lines(lines: Sequence[str]) -> dict[str, bool]:
         line = str(tree)
         if any(stage.role == "query writer" for stage in stages(tree)):
             raise UsageError(
-                f"the line {line} has a model write queries, which the views are for", fix="name rankers only"
+                f"a model writes queries in the line {line}, but the committee searches with the item's own texts",
+                fix="name rankers only",
             )
         named = _NAMES_DEFAULT.search(text) is not None
         if read.setdefault(line, named) != named:
-            raise UsageError(
-                f"the line {line} stands there with and without its encoder", fix="name it in one way only"
-            )
+            raise UsageError(f"the line {line} is listed with and without its encoder", fix="list it once")
     return read
 
 
@@ -254,8 +253,8 @@ class GradeThresholds(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0 <= self.reject < self.keep <= HIGHEST:
             raise UsageError(
-                f"grades can't be kept from {self.keep} and rejected up to {self.reject}",
-                fix="rejected ones end below kept ones, both between 0 and 10",
+                f"the limits for grades are wrong: keep from {self.keep}, reject up to {self.reject}",
+                fix="set the limit for rejecting below the limit for keeping, both from 0 to 10",
             )
 
 
@@ -309,7 +308,7 @@ def grade_step(
         empty = [not item["pool"] for item in items]
         outcomes = iter(inner.run([item for item, none in zip(items, empty, strict=True) if not none], context))
         context.tables["pool"] = TableFile(POOL_HEADER, list(rows))
-        nothing = ItemRejection(reason="nothing was found that could answer it")
+        nothing = ItemRejection(reason="no retriever found a document for it")
         return [nothing if none else next(outcomes) for none in empty]
 
     return RecipeStep(name=name, run=run, prompts=inner.prompts, calls=inner.calls)
@@ -347,7 +346,7 @@ def _graded(answer: PartReply, limits: GradeThresholds) -> dict[str, Any]:
 def _no_positive(graded: Sequence[dict[str, Any]]) -> ItemRejection:
     best = max(graded, key=lambda each: (min(each["relevance"], each["support"]), each["relevance"], each["id"]))
     return ItemRejection(
-        reason="no document is graded as one that answers it",
+        reason="no document was graded as answering it",
         details=f"the best is {best['id']} with relevance {best['relevance']} and support {best['support']}",
     )
 

@@ -49,7 +49,7 @@ def _rules() -> _Rules:
 
 
 def asking_span(text: str) -> tuple[int, int]:
-    """Where the sentence stands that asks: the last with a question mark, else the last."""
+    """Where the sentence that asks is: the last with a question mark, else the last."""
     spans = sentence_spans(text) or [(0, len(text))]
     return next((span for span in reversed(spans) if "?" in text[slice(*span)]), spans[-1])
 
@@ -63,7 +63,7 @@ def points_to_options(text: str) -> str:
 
 
 def open_steps(name: str, prompt: str, *, max_words: int = 60, max_new: int = 1) -> list[RecipeStep]:
-    """Three steps: turn away what can't be asked openly, have the asking sentence rewritten, and check the result.
+    """Three steps: reject what can't be asked openly, have the asking sentence rewritten, and check the result.
 
     The rewritten sentence has at most `max_words` words, and at most `max_new` telling ones that the old one has not:
     with more of its own it asks for something else.
@@ -158,7 +158,7 @@ Tried = str | Failure
 def difficult(
     name: str, *, max_correct: int, max_members: int, choose: str, write: str, judge: str = "equivalence"
 ) -> RecipeStep:
-    """Keep what at most so many members of the committee answer; without a committee all stay, and metrics say so.
+    """Keep what at most `max_correct` committee members answer; without a committee all stay, and metrics say so.
 
     `choose` takes `question` and `options` and gives `choice`; `write` takes `question` and gives `answer`; `judge`
     takes `question`, `reference` and `answer` and gives `label`. A model that sits in the committee twice is refused,
@@ -185,7 +185,7 @@ def _check(members: Sequence[str], context: RecipeContext, maximum: int) -> None
     """Every member is a model of its own, and there are not too many of them."""
     if len(members) > maximum:
         raise UsageError(
-            f"{len(members)} models are in the committee, at most {maximum} are asked",
+            f"the committee has {len(members)} models, but at most {maximum} are asked",
             fix="name fewer, or raise the limit: --max-members",
         )
     seats: dict[str, str] = {}
@@ -194,7 +194,7 @@ def _check(members: Sequence[str], context: RecipeContext, maximum: int) -> None
         if identity in seats:
             raise UsageError(
                 f"{identity} is in the committee twice, as {seats[identity]} and {member}",
-                fix="name every model once (--committee): one that is asked twice would count twice",
+                fix="name every model once (--committee): otherwise it counts twice",
             )
         seats[identity] = member
 

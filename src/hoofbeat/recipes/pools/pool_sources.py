@@ -51,7 +51,7 @@ _NO = frozenset({"no", "false", "0"})
 def asked_items(path: str, what: str) -> Iterator[RecipeItem]:
     """The rows of a file as candidates, in its order; a row without an id is named by its number."""
     if not path:
-        raise UsageError(f"this task starts from a file of {what}, and none was named", fix=f"name one: --{what} FILE")
+        raise UsageError(f"this task needs a file of {what}", fix=f"name one: --{what} FILE")
     first: dict[str, int] = {}
     for number, row in read_rows(Path(path)):
         item = _candidate(row, number, f"{Path(path).name}, line {number}")
@@ -159,7 +159,7 @@ def _voted(item: RecipeItem, minimum: int) -> Outcome:
     try:
         few = bool(votes) and float(votes) < minimum
     except ValueError:
-        return ItemRejection(reason="the row can't be used", details=f"votes are no number: {votes[:40]}")
+        return ItemRejection(reason="the row can't be used", details=f"votes are not a number: {votes[:40]}")
     return ItemRejection(reason="the answer has too few votes", details=votes) if few else item
 
 
@@ -267,7 +267,7 @@ class PieceCollection:
         return told + self.text(id, context)
 
     def documents(self, context: RecipeContext) -> list[Document]:
-        """Every piece as a document of its own, for an index."""
+        """Every piece as a separate document, for an index."""
         return [passage_as_document(piece, context.document(piece.document)) for piece in self.pieces(context)]
 
     def resolve(self, name: str, context: RecipeContext) -> list[str]:

@@ -24,7 +24,7 @@ from hoofbeat.reports.charts.svg import (
     ticks,
     wrap,
 )
-from hoofbeat.reports.tables import Form, count_of, written
+from hoofbeat.reports.tables import MIN_OBSERVATIONS, Form, count_of, written
 
 if TYPE_CHECKING:
     from hoofbeat.findings.intervals import Interval
@@ -51,7 +51,8 @@ class Bar(Struct, frozen=True, kw_only=True):
 
 def interval_bar(label: str, value: float | None, interval: Interval | None) -> Bar:
     """A figure with its interval as a bar."""
-    low, high = (interval.low, interval.high) if interval and interval.known else (None, None)
+    told = interval is not None and interval.known and not 0 < interval.few < MIN_OBSERVATIONS
+    low, high = (interval.low, interval.high) if interval and told else (None, None)
     return Bar(label=label, value=value, low=low, high=high)
 
 

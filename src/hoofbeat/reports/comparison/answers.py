@@ -260,12 +260,12 @@ def open_side(path: Path, name: str = "") -> FolderOutcomes:
     side = FolderOutcomes(name or path.resolve().name, artefact)
     if not side.outcomes and side.free_text:
         raise UsageError(
-            "these answers are free text that nobody has judged",
+            "these answers are free text and have not been judged",
             where=str(path),
             fix=f"judge them first: hoofbeat judge {path.name} -o judged",
         )
     if not side.outcomes:
-        raise UsageError("this folder holds no answers", where=str(path), fix="name another folder")
+        raise UsageError("this folder has no answers", where=str(path), fix="name another folder")
     return side
 
 
@@ -365,7 +365,7 @@ def _meeting(pairs: Sequence[Pair], sides: Sequence[FolderOutcomes]) -> list[Pai
     found = [pair for pair in pairs if not asked[pair.first].isdisjoint(asked[pair.second])]
     if not found:
         raise UsageError(
-            "no question was put to both systems of any pair",
+            "no two systems answered the same question",
             where=", ".join(side.name for side in sides),
             fix="compare answers to one benchmark, by one protocol",
         )
@@ -440,7 +440,7 @@ def _pairs(sides: Sequence[FolderOutcomes], baseline: str, picked: Sequence[str]
             both = [Pair(place, same[place.system]) for place in first if place.system in same]
             pairs += both or [Pair(a, b) for a in first for b in second]
     if not pairs:
-        raise UsageError("these names leave nothing to compare", fix=f"there are: {_listed(places)}")
+        raise UsageError("with these names there is nothing to compare", fix=f"there are: {_listed(places)}")
     if len(pairs) > _MOST:
         raise UsageError(
             f"these are {len(pairs):,} pairs of systems, too many for one table",
@@ -485,7 +485,7 @@ def _against(
             said.append(f"judged with the prompt {second.judge_prompt} against {first.judge_prompt}")
     samples = [max(map(len, results[place].values())) for place in (pair.first, pair.second)]
     if samples[0] != samples[1]:
-        said.append(f"{samples[1]} answers a question against {samples[0]}")
+        said.append(f"{samples[1]} answers per question against {samples[0]}")
     return tuple(said)
 
 

@@ -17,7 +17,7 @@ from hoofbeat.records import Answer, Judgment, Question, Span
 from hoofbeat.reports.charts import interval_bar, interval_bars
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair
 from hoofbeat.reports.item_views import answer_key, answer_view, question_view
-from hoofbeat.reports.model import Block, Card, Entry, Heading, Report, Text, Viewer, tables_in
+from hoofbeat.reports.model import Block, Card, Entry, Heading, Lead, Report, Text, Viewer, tables_in
 from hoofbeat.reports.report_writer import KIND, NOTICE, write_comparison
 from hoofbeat.reports.section import figure, reasons_text, spread
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, flat_rows, triple, written
@@ -211,21 +211,22 @@ def warnings_of(compared: AnswersComparison) -> list[str]:
     against = Counter(reason for pair in compared.pairs for reason in pair.against)
     settings = Counter(reason for pair in compared.pairs for reason in pair.settings)
     told = [
-        f"NOT THE SAME MEASUREMENT in {times} of {many}: {reason}. Such a difference is not one between systems alone."
+        f"NOT MEASURED IN THE SAME WAY in {times} of {many}: {reason}. Such a difference is not between the systems "
+        f"alone."
         for reason, times in against.items()
     ]
     told += [
-        f"ASKED OTHERWISE in {times} of {many}: differs in {reason} (first / second). Unless that is what is compared, "
-        "such a difference is not one between systems alone."
+        f"ASKED DIFFERENTLY in {times} of {many}: differs in {reason} (first / second). Unless you compare exactly "
+        f"that, such a difference is not between the systems alone."
         for reason, times in settings.items()
     ]
     if compared.apart:
-        told.append(f"Left out for want of a question in common: {count_of(compared.apart, 'pair')} of systems.")
+        told.append(f"Left out, without a question in common: {count_of(compared.apart, 'pair')} of systems.")
     unpaired = max(row.unpaired for row in compared.differences)
     if unpaired:
-        told.append(f"Up to {count_of(unpaired, 'question')} of a pair were planned for one system only and left out.")
+        told.append(f"Up to {count_of(unpaired, 'question')} per pair went to one system only and are left out.")
     told += [
-        f"{count_of(side.free_text, 'answer')} in {side.name} are free text that nobody has judged, and left out."
+        f"{count_of(side.free_text, 'answer')} in {side.name} are free text without a judgment and are left out."
         for side in compared.sides
         if side.artefact.manifest.kind == "run" and side.free_text
     ]
@@ -242,15 +243,38 @@ def answers_report(compared: AnswersComparison) -> Report:
     blocks.append(viewer if viewer.total else Text("No question flipped."))
     n = max(row.paired.n for row in compared.differences)
     return Report(
-        title="Answers compared",
+        title=compared.title(compared.pairs[0]) if len(compared.pairs) == 1 else "Answers compared",
         notice=NOTICE,
         version=__version__,
         subtitle=f"{', '.join(side.name for side in compared.sides)}: {count_of(len(compared.pairs), 'pair')} of "
         f"systems, paired over up to {count_of(n, 'question')}.",
         notes=tuple(warnings_of(compared)),
+        leads=_leads(compared, viewer.total),
         cards=_cards(compared, viewer.total),
         blocks=tuple(blocks),
     )
+
+
+def _leads(compared: AnswersComparison, flipped: int) -> tuple[Lead, ...]:
+    """The largest difference and how sure it is, how many differences are sure, and how many questions flipped."""
+    rows = list(zip(compared.pairs, compared.differences, strict=True))
+    pair, most = max(rows, key=lambda item: abs(item[1].paired.difference))
+    span, p = most.paired.interval, written(most.p_holm, "p")
+    first = (
+        f"{'The largest difference' if len(rows) > 1 else 'The difference'} in accuracy is "
+        f"{written(most.paired.difference, 'points')} points ({compared.title(pair)}; 95% interval "
+        f"{written((span.low, span.high), 'points')}, {count_of(most.paired.n, 'question')})."
+    )
+    sure = sum(row.p_holm < 0.05 for row in compared.differences)
+    if len(rows) > 1:
+        told = (
+            f"{sure} of {len(rows)} differences are larger than chance explains (p < 0.05, corrected for their number)."
+        )
+    else:
+        told = f"It is {'larger' if sure else 'not larger'} than chance explains (p {p if '<' in p else f'= {p}'})."
+    leads = [Lead(first, "#systems", "See each system"), Lead(told)]
+    verb = "question was" if flipped == 1 else "questions were"
+    return (*leads, Lead(f"{flipped:,} {verb} right for one system and wrong for the other.", "#flipped", "Read them"))
 
 
 def _cards(compared: AnswersComparison, flipped: int) -> tuple[Card, ...]:
@@ -265,7 +289,7 @@ def _cards(compared: AnswersComparison, flipped: int) -> tuple[Card, ...]:
             detail=spread((span.low, span.high), "points", f"{largest.paired.n:,} questions"),
         ),
         Card(
-            label="Differences that chance does not explain",
+            label="Differences larger than chance explains",
             value=f"{sure} of {len(rows)}",
             detail="p < 0.05, Holm-corrected over the table",
         ),
@@ -331,8 +355,8 @@ def _pairs_table(compared: AnswersComparison) -> Table:
         columns=columns,
         rows=tuple(rows),
         note=f"Bootstrap of 1,000 samples (seed {compared.seed}); questions with the same documents stay together. "
-        "Holm's correction over this table. An unscored answer stays in the denominator; where such answers exceed 1%, "
-        "sensitivity is what they could make of the difference.",
+        "Holm's correction over this table. Unscored answers stay in the denominator. Where they exceed 1%, "
+        "sensitivity is the range that the difference could take.",
     )
 
 

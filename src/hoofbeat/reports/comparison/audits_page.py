@@ -36,13 +36,14 @@ _RATES = (
     ("r_div", "R_div", "pairs that diverge, of each audit's judged pairs"),
     ("intensity", "intensity", "pairs that diverge, of the pairs judged in both audits"),
     ("any_div", "pct_any_div", "questions with a pair that diverges"),
-    ("prevalence", "prevalence", "the same at fixed coverage: only pairs judged in both audits count"),
+    ("prevalence", "prevalence", "the same, counting only pairs judged in both audits"),
 )
 """The rates of the split: the field, its name, and what it is."""
 
 _NOTE = (
-    "After less before, in percentage points, with 95% intervals from resampling questions, the same for both audits. "
-    "A silent source can't disagree: what is found more only because more pairs are answered stands under coverage."
+    "Change from the first audit to the second, in percentage points, with 95% intervals from resampling the same "
+    "questions in both. A silent source can't disagree. What changed only because more pairs are answered is listed "
+    "under coverage."
 )
 _CHARTED = 40
 _OTHERWISE = {"pack", "mode", "plan", "shard", "questions"}
@@ -183,7 +184,7 @@ def _page(
     split = compared.split
     blocks: list[Block] = [
         *words,
-        Heading("More frequent, stronger, or only visible?", "split"),
+        Heading("Is disagreement more frequent, or only more visible?", "split"),
         Text(
             f"{count_of(compared.questions, 'question')} and {count_of(compared.sources, 'source')} are in both "
             f"audits; {count_of(compared.shift.pairs, 'pair')} of sources were planned in both, "
@@ -226,7 +227,7 @@ def split_table(split: PrevalenceIntensity) -> Table:
         rows.append((name, change.before, change.after, _points(change.change, change.interval), meaning))
     rows.append(
         ("by coverage", None, None, _points(split.by_coverage, split.by_coverage_interval),
-         "what remains of pct_any_div: pairs that only one audit judged")
+         "the rest of pct_any_div: pairs that only one audit judged")
     )  # fmt: skip
     columns = columns_of("rate | before:share | after:share | change, points:points | what it is")
     return Table(
@@ -266,8 +267,8 @@ def _labels(compared: AuditsComparison) -> list[Block]:
     return [
         Text(
             f"{shift.same:,} of {count_of(shift.pairs, 'pair')} keep their label. Of the {agreement.n:,} that both "
-            f"audits label and at least one finds answered, {judged} do ({kappa}). {shift.only_before:,} pairs were "
-            f"planned only before, {shift.only_after:,} only after."
+            f"audits label and at least one could judge, {judged} do ({kappa}). {shift.only_before:,} pairs were "
+            f"planned only in the first audit, {shift.only_after:,} only in the second."
         ),
         Chart(
             name="labels",
@@ -280,7 +281,7 @@ def _labels(compared: AuditsComparison) -> list[Block]:
 
 def _coverage(rows: Sequence[CoverageChange], names: SourceNames) -> list[Block]:
     if not rows:
-        return [Notice("Neither audit holds answers.")]
+        return [Notice("Neither audit contains answers.")]
     moved = sorted((row for row in rows if row.change is not None), key=lambda row: (-abs(row.change or 0), row.source))
     shown = sorted(moved[:_CHARTED], key=lambda row: (-(row.change or 0), row.source))
     bars = [
@@ -290,7 +291,7 @@ def _coverage(rows: Sequence[CoverageChange], names: SourceNames) -> list[Block]
     if bars:
         draw = partial(
             interval_dots, [bar.label for bar in bars], {"change of coverage": bars},
-            title="Coverage, after less before", form="share",
+            title="Change of coverage", form="share",
         )  # fmt: skip
         few = f" The {_CHARTED} that changed most." if len(moved) > _CHARTED else ""
         blocks.append(figure("coverage", f"Change of the share of questions a source addresses.{few}", draw))
@@ -316,7 +317,7 @@ def _coverage(rows: Sequence[CoverageChange], names: SourceNames) -> list[Block]
             )
             for row in rows
         ),
-        note="Gained: addressed only in the second audit; lost: only in the first. p is not corrected for the number "
+        note="Gained: addressed only in the second audit. Lost: only in the first. p is not corrected for the number "
         "of sources.",
     )
     return [*blocks, table]

@@ -118,13 +118,13 @@ def gate_report(
     failed = [result for result in results if result.failed]
     verdict = "fails" if failed else "passes"
     lead = (
-        f"The gate fails by {count_of(len(failed), 'condition')}: {'; '.join(result.condition for result in failed)}."
+        f"The gate fails on {count_of(len(failed), 'condition')}: {'; '.join(result.condition for result in failed)}."
         if failed
-        else f"The gate passes: none of its {count_of(len(results), 'condition')} holds."
+        else f"The gate passes: it meets none of its {count_of(len(results), 'condition')} for failing."
     )
     blocks: list[Block] = [_conditions(results), Text(_in_words(findings), label="Disagreements")]
     if options.reference:
-        blocks.append(Text(f"Disagreements with {options.reference} come first.", label="Reference"))
+        blocks.append(Text(f"Disagreements with {options.reference} are listed first.", label="Reference"))
     blocks += case_blocks(findings, names, decided=bool(options.decisions), limit=_CASES)
     blocks += _word_blocks(findings, names)
     return Report(
@@ -142,7 +142,7 @@ def _in_words(findings: GateFindings) -> str:
     figures = findings.figures
     share, change = (figure_words(name, figures[name]) for name in ("share_disagree", "share_disagree_change"))
     return (
-        f"{figures['disagreements']:,.0f} in all: {figures['new_disagreements']:,.0f} new, "
+        f"{figures['disagreements']:,.0f} in total: {figures['new_disagreements']:,.0f} new, "
         f"{figures['resolved_disagreements']:,.0f} resolved since before. Of judged pairs {share} disagree ({change})."
     )
 
@@ -150,7 +150,7 @@ def _in_words(findings: GateFindings) -> str:
 def _conditions(results: Sequence[ConditionResult]) -> Table:
     rows = tuple(("fails" if result.failed else "passes", result.condition, result_words(result)) for result in results)
     return Table(
-        name="conditions", caption="Each condition fails the gate if it holds", n=len(rows), unit="conditions",
+        name="conditions", caption="The gate fails if any condition is met", n=len(rows), unit="conditions",
         columns=columns_of("verdict | fail if | found"), rows=rows,
     )  # fmt: skip
 
@@ -187,7 +187,7 @@ def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool, li
             ),
         ]  # fmt: skip
     if not reopened and not new:
-        blocks.append(Notice("No disagreement is new and no case is open again."))
+        blocks.append(Notice("There is no new disagreement and no reopened case."))
     return blocks
 
 
@@ -235,7 +235,7 @@ def _word_blocks(findings: GateFindings, names: SourceNames) -> list[Block]:
     if words.texts:
         told = "; ".join(names.full(source) for source in words.texts[:_CASES])
         more = f"; and {len(words.texts) - _CASES} more" if len(words.texts) > _CASES else ""
-        blocks.append(Text(f"{told}{more}.", label="Whose text changed"))
+        blocks.append(Text(f"{told}{more}.", label="Sources whose text changed"))
     if words.answers:
         shown = sorted(words.answers, key=lambda each: (-each.moved, each.question, each.source))[:_ANSWERS]
         rows = tuple(
@@ -250,7 +250,7 @@ def _word_blocks(findings: GateFindings, names: SourceNames) -> list[Block]:
         count = len(words.answers)
         blocks += [
             Table(
-                name="answers", caption="What sources said before and say now", n=count, unit="answers",
+                name="answers", caption="Answers of the sources before and now", n=count, unit="answers",
                 columns=columns_of("question | source | before | after"), rows=rows,
                 note=f"The first {_ANSWERS} of {count:,}; audit compare shows all." if count > _ANSWERS else "",
             ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.breakdown import values_of
 from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.findings.outcomes import scored_outcomes
@@ -126,6 +126,13 @@ def _systems(
     Rankings of one line over several sets are one system; its questions are then named after their sets. A line that
     comes twice over one set is told apart by its folder.
     """
+    for artefact in artefacts:
+        if "bed" not in artefact.manifest.settings:
+            raise InputError(
+                "the manifest does not say which test collection was searched",
+                where=str(artefact.path),
+                fix="make the ranking again with: hoofbeat retrieve",
+            )
     beds = list(dict.fromkeys(str(artefact.manifest.settings["bed"]) for artefact in artefacts))
     contents = {(artefact.manifest.settings["bed"], repr(_searched(artefact))) for artefact in artefacts}
     if len(contents) > len(beds):

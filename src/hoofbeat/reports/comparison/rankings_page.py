@@ -46,12 +46,13 @@ from hoofbeat.reports.charts import (
 )
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.comparison.rankings import RankingsComparison
-from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Report, Text
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import KIND, NOTICE, Sheet, write_comparison
 from hoofbeat.reports.section import figure, spread
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact, Counts, Manifest
 from hoofbeat.store.files import slug
+from hoofbeat.text import some_of
 from hoofbeat.version import __version__
 
 _RECALL = re.compile(r"R@[1-9]\d{0,8}")
@@ -78,13 +79,15 @@ def system_blocks(table: SystemTable) -> list[Block]:
     of = f" from {count_of(table.clusters, 'source')}" if table.clusters < table.n else ""
     blocks: list[Block] = [
         Text(
-            f"{count_of(len(table.means), 'system')} over the {count_of(table.n, 'question')}{of} that all of them "
-            "have a value for. A question for which nothing was found counts 0."
+            f"{count_of(len(table.means), 'system')} over the {count_of(table.n, 'question')}{of} for which all have "
+            f"a value. A question without a relevant hit counts 0."
         )
     ]
     missing = [f"{row.system} {row.left_out:,}" for row in table.means if row.left_out]
     if missing:
-        blocks.append(Notice(f"Questions left out because another system has no value for them: {', '.join(missing)}."))
+        blocks.append(
+            Notice(f"Questions left out, because another system has no value for them: {', '.join(missing)}.")
+        )
     return blocks
 
 
@@ -106,13 +109,13 @@ def measure_blocks(bars: Measured, table: SystemTable) -> list[Block]:
         figure("measures", caption, partial(interval_dots, order, panels, title="Measures of each system")),
         Table(
             name="measures",
-            caption=f"Measures of each system, placed by {table.measure}",
+            caption=f"Measures of each system, ranked by {table.measure}",
             n=table.n,
             unit="questions",
             columns=tuple(columns),
             rows=tuple(rows),
-            note=f"Intervals by percentile bootstrap over questions, 1,000 samples, seed {table.seed}; places by "
-            "drawing the same questions for all systems.",
+            note=f"Intervals by percentile bootstrap over questions, 1,000 samples, seed {table.seed}; ranks by "
+            f"drawing the same questions for all systems.",
         ),
     ]
 
@@ -174,7 +177,7 @@ def _difference_chart(
     ]
     title = f"{row.a} against {row.b}"
     draw = partial(difference_bars, gains, title=f"{title}, question by question", y=f"{measure} gained by {row.a}")
-    return figure(f"difference-{number + 1}", f"{title}: what each question gains, largest first.", draw)
+    return figure(f"difference-{number + 1}", f"{title}: the gain on each question, largest first.", draw)
 
 
 def _how(table: SystemTable) -> str:
@@ -185,7 +188,8 @@ def _how(table: SystemTable) -> str:
     if 0 < exact < len(tests):
         how = f"over all sign patterns where few questions differ, else {sampled:,} random ones"
     return (
-        f"Paired bootstrap intervals; p by the paired randomisation test, two-sided, {how}, seed {table.seed}; Holm's "
+        f"Paired bootstrap intervals. p is two-sided, from the paired randomisation test {how}, seed {table.seed}; "
+        f"Holm's "
         f"correction over the {count_of(len(tests), 'comparison')} of the table."
     )
 
@@ -254,7 +258,7 @@ def facet_blocks(tables: Mapping[str, FacetTable], measure: str) -> list[Block]:
             unit="questions",
             columns=(Column(facet), Column("questions", "count"), *(Column(name, "number") for name in tables)),
             rows=tuple(rows),
-            note="A question with several values counts in each. A group of few questions says little.",
+            note="A question with several values counts in each. Groups with few questions say little.",
         ),
     ]
 
@@ -289,7 +293,7 @@ def set_blocks(tables: Mapping[str, SetTable], measure: str) -> list[Block]:
             unit="questions",
             columns=columns,
             rows=tuple((name, *map(_group_cell, (*table.sets, table.macro))) for name, table in tables.items()),
-            note="The average weighs every set the same; its interval comes from resampling questions within sets.",
+            note="Every set has the same weight in the average. Its interval is from resampling questions within sets.",
         ),
     ]
 
@@ -409,14 +413,14 @@ def answer_blocks(models: Sequence[AnswersAndRetrieval], measure: str, *, seed: 
             unit="questions",
             columns=columns,
             rows=rows,
-            note="Unscored questions have no verdict or no ranking and are left out.",
+            note="Unscored questions (no verdict or no ranking) are left out.",
         ),
     ]
 
 
 def _correlation_words(found: Correlation) -> str:
     if found.pearson is None:
-        return f"{count_of(found.n, 'model')}: too few, or too alike, to correlate."
+        return f"{count_of(found.n, 'model')}: too few, or too similar, for a correlation."
     pearson = written(triple(found.pearson, found.pearson_interval), "number")
     spearman = written(triple(found.spearman, found.spearman_interval), "number")
     few = "" if found.pearson_interval else " There are too few models for intervals."
@@ -482,8 +486,9 @@ def rankings_report(
         title=title,
         notice=NOTICE,
         version=__version__,
-        subtitle=f"{count_of(len(order), 'system')}, {count_of(table.n, 'question')}, placed by {chosen}.",
+        subtitle=f"{count_of(len(order), 'system')}, {count_of(table.n, 'question')}, ranked by {chosen}.",
         cards=_cards(table),
+        leads=_leads(table),
         blocks=tuple(blocks),
     )
 
@@ -493,7 +498,7 @@ def write_rankings(target: Path, compared: RankingsComparison, *, command: Seque
     main = compared.tables[0]
     report = rankings_report(
         compared.systems,
-        title="Retrievers compared",
+        title=f"Retrievers compared: {some_of(list(compared.systems), 3)}",
         main=main.measure,
         baseline=compared.baseline,
         facets={question.id: question.facets for question in compared.questions},
@@ -575,7 +580,7 @@ def _gain(cell: AblationCell) -> tuple[object, object, object]:
 def _measures(systems: Systems) -> list[str]:
     """The measures that every system has, in the order of the first."""
     if not systems:
-        raise UsageError("there are no systems to compare", fix="give at least one")
+        raise UsageError("no systems to compare", fix="give at least one")
     seen = [{measure: None for row in rows.values() for measure in row} for rows in systems.values()]
     shared = [measure for measure in seen[0] if all(measure in other for other in seen)]
     if not shared:
@@ -603,6 +608,27 @@ def _by_set(values: Mapping[str, float], sets: Mapping[str, str]) -> dict[str, d
     return {name: found for name, found in grouped.items() if found}
 
 
+def _leads(table: SystemTable) -> tuple[Lead, ...]:
+    """The best system, whether the next is surely worse, and how many differences are sure."""
+    best, *rest = table.ranked
+    sure = spread((best.interval.low, best.interval.high), "number", count_of(table.n, "question"))
+    among = f", the best of {len(table.means)}" if rest else ""
+    leads = [Lead(f"{best.system} has {table.measure} {written(best.mean, 'number')} ({sure}){among}.")]
+    if rest:
+        low = rest[-1]
+        leads.append(Lead(f"The last, {low.system}, has {written(low.mean, 'number')}."))
+    if len(table.comparisons) == 1:
+        p = written(table.comparisons[0].p_holm, "p")
+        told = "larger" if table.comparisons[0].p_holm < 0.05 else "not larger"
+        leads.append(Lead(f"The difference is {told} than chance explains (p {p if '<' in p else f'= {p}'})."))
+    elif table.comparisons:
+        clear = sum(row.p_holm < 0.05 for row in table.comparisons)
+        words = f"{clear} of {len(table.comparisons)} differences between systems"
+        verb = "is" if clear == 1 else "are"
+        leads.append(Lead(f"{words} {verb} larger than chance explains (p < 0.05, corrected for their number)."))
+    return tuple(leads)
+
+
 def _cards(table: SystemTable) -> tuple[Card, ...]:
     best = table.ranked[0]
     tied = sum(row.rank == 1 for row in table.means) > 1
@@ -618,7 +644,7 @@ def _cards(table: SystemTable) -> tuple[Card, ...]:
         sure = sum(row.p_holm < 0.05 for row in table.comparisons)
         cards.append(
             Card(
-                label="Differences that chance does not explain",
+                label="Differences larger than chance explains",
                 value=f"{sure} of {len(table.comparisons)}",
                 detail="p < 0.05 by the paired randomisation test, Holm-corrected",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
 from hoofbeat.audit.findings.validation_folder import AblationFolder
-from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
+from hoofbeat.reports.model import Block, Card, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.validation_section import confusion_blocks
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, judge_name, triple, written
@@ -23,7 +23,7 @@ def ablation_chapter(artefact: Artefact, prefix: str) -> Chapter:
             "alone, with topic and significance asked for later."
         ),
         *(
-            [Notice(f"{count_of(missing, 'verdict')} failed; those pairs are left out of what both must have.")]
+            [Notice(f"{count_of(missing, 'verdict')} failed; their pairs are left out of every comparison of the two.")]
             if missing
             else []
         ),
@@ -35,8 +35,18 @@ def ablation_chapter(artefact: Artefact, prefix: str) -> Chapter:
         *_people(found, prefix),
         *_flips(found, prefix),
     ]
+    cards = _cards(found)
+    told = (
+        f"The structured judge and the judge of labels alone agree on {cards[0].value} ({cards[0].detail})."
+        if cards
+        else ""
+    )
     return Chapter(
-        title=f"Structured or label alone: {artefact.path.name}", id=prefix, blocks=tuple(blocks), cards=_cards(found)
+        title=f"Structured or label alone: {artefact.path.name}",
+        id=prefix,
+        blocks=tuple(blocks),
+        cards=cards,
+        leads=(Lead(told, f"#{prefix}", "See where they differ"),) if told else (),
     )
 
 
@@ -58,7 +68,7 @@ def _agreement(found: ProtocolAgreement, prefix: str) -> Table:
     both, audit, levels = found.agreement, found.with_audit, found.significance
     shares: list[tuple[str, int, Cell, Cell]] = [
         (
-            "labels of both ways",
+            "labels of both methods",
             both.n,
             triple(both.accuracy, both.accuracy_interval),
             triple(both.kappa, both.kappa_interval),
@@ -77,7 +87,7 @@ def _agreement(found: ProtocolAgreement, prefix: str) -> Table:
             triple(audit.kappa, audit.kappa_interval),
         ),
         (
-            "significance of both ways",
+            "significance by both methods",
             levels.n,
             triple(levels.accuracy, levels.accuracy_interval) if levels.n else None,
             triple(levels.kappa, levels.kappa_interval),
@@ -87,7 +97,7 @@ def _agreement(found: ProtocolAgreement, prefix: str) -> Table:
     alike = "no topics to compare" if topics.similarity is None else f"mean similarity {topics.similarity:.2f}"
     return Table(
         name=f"{prefix}-agreement",
-        caption="How far the two ways agree",
+        caption="How far the two methods agree",
         n=found.pairs,
         unit="pairs",
         columns=columns_of("what | pairs:count | agreement, 95%:share | κ, 95%:number"),
@@ -100,7 +110,7 @@ def _agreement(found: ProtocolAgreement, prefix: str) -> Table:
 def _shifts(found: ProtocolAgreement, prefix: str) -> Table:
     return Table(
         name=f"{prefix}-shifts",
-        caption="What the labels of the structured call become",
+        caption="How labels of the structured call change without structure",
         n=found.agreement.n,
         unit="pairs",
         columns=columns_of("structured | pairs:count | kept:share | becomes"),
@@ -120,7 +130,7 @@ def _levels(found: ProtocolAgreement, prefix: str) -> Table:
     names = list(next(iter(found.levels.values()), {}))
     return Table(
         name=f"{prefix}-levels",
-        caption="Significance each way gives",
+        caption="Significance by each method",
         n=found.pairs,
         unit="pairs",
         columns=(Column("way"), *(Column(name, "count") for name in names)),
@@ -133,10 +143,12 @@ def _costs(found: ProtocolAgreement, prefix: str) -> Table:
     per = max(1, found.pairs)
     return Table(
         name=f"{prefix}-costs",
-        caption="What each way costs",
+        caption="Cost of each method",
         n=found.pairs,
         unit="pairs",
-        columns=columns_of("way | calls:count | tokens in:count | tokens out:count | tokens out a pair:amount | money"),
+        columns=columns_of(
+            "way | calls:count | tokens in:count | tokens out:count | tokens out per pair:amount | money"
+        ),
         rows=tuple(
             (way, cost.calls, cost.tokens_in, cost.tokens_out, cost.tokens_out / per, f"{cost.money:.4f}")
             for way, cost in found.costs.items()
@@ -151,7 +163,7 @@ def _people(found: ProtocolAgreement, prefix: str) -> list[Block]:
     gained = triple(people.difference.difference, people.difference.interval)
     table = Table(
         name=f"{prefix}-people",
-        caption="Both ways against people",
+        caption="Both methods against people",
         n=people.n,
         unit="pairs",
         columns=columns_of(
@@ -171,7 +183,7 @@ def _people(found: ProtocolAgreement, prefix: str) -> list[Block]:
                 ("label-only", people.label_only, people.only_label_only),
             )
         ),
-        note=f"Structured less label alone: {written(gained, 'points')} "
+        note=f"Structured minus label alone: {written(gained, 'points')} "
         f"points, resampled by question; p = {written(people.p, 'p')} (McNemar, exact).",
     )
     return [Heading("Against people", f"{prefix}-people", 3), table]
@@ -223,7 +235,7 @@ def _flips(found: ProtocolAgreement, prefix: str) -> list[Block]:
 
 SECTION = ReportSection(
     name="ablation",
-    summary="the judging protocols of an audit, one against the other",
+    summary="the two judging protocols of an audit compared",
     order=120,
     kinds=("ablation",),
     build=chapter_per_artefact("ablation", ablation_chapter),

@@ -18,7 +18,7 @@ from hoofbeat.facets import FacetTally
 from hoofbeat.records import Failure, Question
 from hoofbeat.reports.charts import Bar, FunnelBar, funnel_bars, interval_bars
 from hoofbeat.reports.item_views import failure_text, question_view
-from hoofbeat.reports.model import Block, Card, Details, Entry, Heading, Notice, Text, Viewer
+from hoofbeat.reports.model import Block, Card, Details, Entry, Heading, Lead, Notice, Text, Viewer
 from hoofbeat.reports.section import (
     Chapter,
     ReportSection,
@@ -28,7 +28,7 @@ from hoofbeat.reports.section import (
     figure,
     reasons_text,
 )
-from hoofbeat.reports.tables import Column, Table, columns_of, count_of
+from hoofbeat.reports.tables import Column, Table, columns_of, count_of, money_words
 from hoofbeat.store import Artefact, Counts
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
@@ -38,7 +38,7 @@ _LISTED = 200
 _DETAILS = 240
 _CAPTION = (
     "What each step of the recipe kept, and what it rejected or lost to a failed call, on one scale. "
-    "A candidate counts at the first step that turns it away."
+    "A candidate counts at the first step that rejects it."
 )
 
 
@@ -90,7 +90,7 @@ def build_cards(artefact: Artefact) -> tuple[Card, ...]:
     cost = artefact.manifest.cost
     if cost.calls:
         detail = f"{cost.tokens_in:,} tokens in, {cost.tokens_out:,} out"
-        detail += f", {cost.money:,.2f} in money" if cost.money else ""
+        detail += f", {money_words(cost.money)}" if cost.money else ""
         cards.append(Card(label="Model calls to build the benchmark", value=f"{cost.calls:,}", detail=detail))
     return tuple(cards)
 
@@ -168,7 +168,7 @@ def _editions(artefact: Artefact) -> list[Block]:
     if not isinstance(editions, dict) or not editions:
         return []
     listed = "; ".join(f"{name} ({about})" for name, about in editions.items())
-    return [Text(f"Besides the main edition there are: {listed}. Name one with --edition.")]
+    return [Text(f"Other editions: {listed}. Choose one with --edition.")]
 
 
 def _lengths(artefact: Artefact, prefix: str) -> list[Block]:
@@ -224,11 +224,11 @@ def _asked_again(artefact: Artefact) -> list[Block]:
     if not isinstance(found, dict):
         return []
     told = "; ".join(f"{step}: {each['items']}, {each['kept']} kept" for step, each in found.items())
-    return [Text(f"Where a rule objected to a reply, the model was told and asked once more. {told}.")]
+    return [Text(f"Where a rule objected to a reply, the model was asked again with the objection. {told}.")]
 
 
-def _trials(artefact: Artefact, prefix: str) -> list[Block]:
-    """What the trials of the questions that were kept found."""
+def _trial_words(artefact: Artefact) -> list[str]:
+    """What a solver that tried the kept questions found, in sentences."""
     found = artefact.manifest.metrics.get("trials")
     if not isinstance(found, dict) or not found.get("questions"):
         return []
@@ -240,11 +240,19 @@ def _trials(artefact: Artefact, prefix: str) -> list[Block]:
     if isinstance(guessed := found.get("guessed from the options"), dict):
         expected = guessed["expected by chance"]
         words.append(f"From the options alone it guessed {guessed['right']} of {guessed['of']} ({expected} by chance).")
+    return words
+
+
+def _trials(artefact: Artefact, prefix: str) -> list[Block]:
+    """What the trials of the questions that were kept found."""
+    words, found = _trial_words(artefact), artefact.manifest.metrics.get("trials")
+    if not words or not isinstance(found, dict):
+        return []
     blocks: list[Block] = [Heading("Trials", f"{prefix}-trials", 3), Text(" ".join(words))]
     doubts = found.get("doubts")
     if isinstance(doubts, dict) and doubts:
         rows = [(doubt, count) for doubt, count in doubts.items() if isinstance(count, int)]
-        caption = "What the trials doubt"
+        caption = "Doubts from the trials"
         blocks.append(counted(f"{prefix}-doubts", caption, "doubt", rows, found["questions"], "questions"))
     return blocks
 
@@ -254,7 +262,7 @@ def _review(artefact: Artefact, prefix: str) -> list[Block]:
     if not waiting:
         return []
     total = sum(waiting.values())
-    return [counted(f"{prefix}-review", "What waits for reviewers", "task", list(waiting.items()), total, "tasks")]
+    return [counted(f"{prefix}-review", "Tasks waiting for reviewers", "task", list(waiting.items()), total, "tasks")]
 
 
 def _counts(artefact: Artefact, name: str) -> dict[str, int]:
@@ -280,7 +288,7 @@ def benchmark_chapter(artefact: Artefact, prefix: str) -> Chapter:
     )
     blocks: list[Block] = [Text(words)]
     if not questions:
-        blocks.append(Notice("This benchmark holds no questions."))
+        blocks.append(Notice("This benchmark has no questions."))
     blocks += _per_question(questions, prefix)
     blocks += build_blocks(artefact, prefix) or funnel_blocks(counts, prefix)
     blocks += facet_blocks(FacetTally(question.facets for question in questions), f"{prefix}-questions", "questions")
@@ -303,7 +311,34 @@ def benchmark_chapter(artefact: Artefact, prefix: str) -> Chapter:
     detail = f"of {count_of(candidates, 'candidate')}" if candidates > len(questions) else ""
     card = Card(label="Questions in the benchmark", value=f"{len(questions):,}", detail=detail)
     title = artefact.manifest.title or artefact.path.name
-    return Chapter(title=f"Benchmark: {title}", id=prefix, blocks=tuple(blocks), cards=(card, *build_cards(artefact)))
+    return Chapter(
+        title=f"Benchmark: {title}",
+        id=prefix,
+        blocks=tuple(blocks),
+        subject=title,
+        cards=(card, *build_cards(artefact)),
+        leads=(Lead(f"{title} has {words}", f"#{prefix}", "See the questions"), *_build_leads(artefact)),
+        background=True,
+    )
+
+
+def _build_leads(artefact: Artefact) -> list[Lead]:
+    """How many candidates were kept and why most others were not, what the trials found, and what it cost."""
+    counts, leads = artefact.manifest.counts, []
+    lost = counts.rejected + counts.failed
+    if lost:
+        words = f"{counts.kept:,} of {count_of(counts.kept + lost, 'candidate')} were kept"
+        reasons = {**counts.reasons, **counts.failures}
+        if reasons:
+            reason, times = max(reasons.items(), key=lambda each: (each[1], each[0]))
+            words += f"; the most frequent reason against one is “{cut(reason, 80)}” ({times:,} of {lost:,})"
+        leads.append(Lead(f"{words}."))
+    leads += [Lead(words) for words in _trial_words(artefact)[:1]]
+    cost = artefact.manifest.cost
+    if cost.calls:
+        money = f" and cost {money_words(cost.money)}" if cost.money else ""
+        leads.append(Lead(f"Building it took {count_of(cost.calls, 'model call')}{money}."))
+    return leads
 
 
 def _per_question(questions: Sequence[Question], prefix: str) -> list[Block]:
@@ -358,7 +393,7 @@ def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:
         columns=columns_of("fate | reason | count:count | share:share"),
         rows=tuple(rows),
     )
-    caption = "Each candidate counts once. A failure is a call that brought no result; a rejection is a decision."
+    caption = "Each candidate counts once. A failure is a call without a result; a rejection is a decision."
     chart = figure(
         f"{prefix}-funnel",
         caption,
@@ -369,8 +404,8 @@ def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:
 
 SECTION = ReportSection(
     name="benchmark",
-    summary="the funnel from candidates to questions, with reasons, and examples",
-    order=30,
+    summary="from candidates to questions: what was kept or rejected and why, with examples",
+    order=210,
     kinds=("benchmark",),
     build=chapter_per_artefact("benchmark", benchmark_chapter),
 )

@@ -8,8 +8,8 @@ import msgspec
 
 from hoofbeat.errors import ArtefactError
 from hoofbeat.findings.benchmark_checks import CheckSummary
-from hoofbeat.reports.model import Block, Card, Heading, Text
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, counted
+from hoofbeat.reports.model import Block, Card, Heading, Lead, Text
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, counted, share_in_words
 from hoofbeat.reports.tables import Cell, Column, Table, count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_tsv
@@ -18,8 +18,8 @@ from hoofbeat.text import cut
 _LISTED = 200
 _WHY = 300
 _CAVEAT = (
-    "Rules see wordings and models err: a doubt is a reason to look, not a verdict. A question without doubt may still "
-    "be wrong."
+    "Rules only see words, and models err: a doubt is a reason to check a question, not a verdict. A question "
+    "without doubt may still be wrong."
 )
 
 
@@ -33,7 +33,7 @@ def check_chapter(artefact: Artefact, prefix: str) -> Chapter:
     )
     blocks: list[Block] = [Text(words)]
     if summary.without_answer:
-        blocks.append(Text(f"{count_of(summary.without_answer, 'question')} without an answer could not be tried."))
+        blocks.append(Text(f"{count_of(summary.without_answer, 'question')} without an answer could not be tested."))
     if summary.doubts:
         rows = list(summary.doubts.items())
         blocks.append(counted(f"{prefix}-doubts", "What is doubtful", "doubt", rows, summary.questions, "questions"))
@@ -44,7 +44,23 @@ def check_chapter(artefact: Artefact, prefix: str) -> Chapter:
         value=f"{summary.without_doubt:,}",
         detail=f"of {count_of(summary.questions, 'question')}",
     )
-    return Chapter(title=f"Check: {checked}", id=prefix, blocks=tuple(blocks), cards=(card,))
+    return Chapter(
+        title=f"Check: {checked}",
+        id=prefix,
+        blocks=tuple(blocks),
+        cards=(card,),
+        leads=_leads(summary, checked, prefix),
+    )
+
+
+def _leads(summary: CheckSummary, checked: str, prefix: str) -> tuple[Lead, ...]:
+    """How many questions have no doubt, what the most frequent doubt is, and what a doubt means."""
+    n = share_in_words(summary.without_doubt, summary.questions, noun="question")
+    leads = [Lead(f"{checked}: no doubt about {n}.", f"#{prefix}", "See the doubts")]
+    if summary.doubts:
+        doubt, count = max(summary.doubts.items(), key=lambda each: (each[1], each[0]))
+        leads.append(Lead(f"The most frequent doubt is “{doubt}” ({count_of(count, 'question')})."))
+    return (*leads, Lead(_CAVEAT))
 
 
 def _read(artefact: Artefact) -> CheckSummary:
@@ -76,12 +92,12 @@ def _tests(summary: CheckSummary, prefix: str) -> list[Block]:
         blocks.append(
             Table(
                 name=f"{prefix}-chance",
-                caption="Does style give the answer away?",
+                caption="Does the style of an option reveal the answer?",
                 n=summary.with_options,
                 unit="questions",
                 columns=columns,
                 rows=tuple(rows),
-                note="One-sided and exact: how likely as many or more are if every option is equally likely.",
+                note="One-sided and exact: the probability of this count or more if all options are equally likely.",
             )
         )
     if summary.place is not None:
@@ -89,15 +105,15 @@ def _tests(summary: CheckSummary, prefix: str) -> list[Block]:
         blocks.append(
             Table(
                 name=f"{prefix}-place",
-                caption="Where the right option is",
+                caption="Position of the right option",
                 n=summary.place.n,
                 unit="questions",
                 columns=(Column("place"), Column("questions", "count"), Column("expected", "amount")),
                 rows=tuple(places),
-                note=f"p = {summary.place.p:.3g} if places are random (Pearson's statistic, 20,000 draws).",
+                note=f"p = {summary.place.p:.3g} if positions are random (Pearson's statistic, 20,000 draws).",
             )
         )
-    return [Heading("Style and place", f"{prefix}-style", 3), *blocks] if blocks else []
+    return [Heading("Style and position", f"{prefix}-style", 3), *blocks] if blocks else []
 
 
 def _listed(artefact: Artefact, prefix: str) -> list[Block]:
@@ -109,7 +125,7 @@ def _listed(artefact: Artefact, prefix: str) -> list[Block]:
         return []
     table = Table(
         name=f"{prefix}-findings",
-        caption="What was found, the gravest first",
+        caption="Doubts, the most serious first",
         n=len(rows),
         unit="findings",
         columns=(Column("question"), Column("doubt"), Column("why")),

@@ -1,4 +1,4 @@
-"""A corpus in a report: how many documents, of which kinds, under which licences, and what was not taken and why.
+"""A corpus in a report: how many documents, of which kinds, under which licences, and what was not imported and why.
 
 One that was filtered tells its funnel instead of its import.
 """
@@ -18,7 +18,7 @@ from hoofbeat.corpus.funnel import FunnelStep, read_funnel
 from hoofbeat.errors import InputError
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Document
-from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import (
     Chapter,
     ReportSection,
@@ -37,10 +37,7 @@ from hoofbeat.text import cut
 _LISTED = 200
 _DETAILS = 240
 
-_CAPTION = (
-    "What each filter kept and rejected, on one scale: a bar is as long as what the step before it left. "
-    "A document counts at the first step that rejects it."
-)
+_CAPTION = "What each filter kept and rejected, on one scale. A document counts at the first filter that rejects it."
 
 
 def funnel_of(artefact: Artefact) -> list[FunnelStep]:
@@ -126,7 +123,7 @@ def _pairs(artefact: Artefact, name: str) -> list[tuple[str, str, float, str]]:
     path = artefact.file(name)
     try:
         return [
-            (row["first"], row["second"], float(row["score"]), row["kept"] or "neither: a third is kept")
+            (row["first"], row["second"], float(row["score"]), row["kept"] or "neither: a third one is kept")
             for row in read_tsv(path)
         ]
     except (KeyError, ValueError) as err:
@@ -157,7 +154,7 @@ def corpus_chapter(artefact: Artefact, prefix: str) -> Chapter:
     )
     blocks: list[Block] = [Text(words), *funnel_blocks(artefact, steps, prefix)]
     if not documents:
-        blocks.append(Notice("This corpus holds no documents."))
+        blocks.append(Notice("This corpus has no documents."))
     blocks += facet_blocks(facets, f"{prefix}-documents", "documents")
     if documents:
         ordered = sorted(licences.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -166,9 +163,12 @@ def corpus_chapter(artefact: Artefact, prefix: str) -> Chapter:
     if not steps:
         blocks += _not_imported(artefact, prefix, counts.rejected)
     name = _name(artefact, steps)
-    detail = f"of {steps[0].came:,} before filtering" if steps else f"{counts.rejected:,} not taken"
+    detail = f"of {steps[0].came:,} before filtering" if steps else f"{counts.rejected:,} not imported"
     card = Card(label=f"Documents: {name}", value=f"{documents:,}", detail=detail)
-    return Chapter(title=f"Corpus: {name}", id=prefix, blocks=tuple(blocks), cards=(card,))
+    leads = (Lead(f"Corpus {name}: {words}", f"#{prefix}", "See the documents"),)
+    return Chapter(
+        title=f"Corpus: {name}", id=prefix, blocks=tuple(blocks), cards=(card,), leads=leads, background=True
+    )
 
 
 def _name(artefact: Artefact, steps: Sequence[FunnelStep]) -> str:
@@ -180,7 +180,7 @@ def _name(artefact: Artefact, steps: Sequence[FunnelStep]) -> str:
 
 def _fate(rejected: int, steps: Sequence[FunnelStep]) -> str:
     if not steps:
-        return f"; {rejected:,} were not taken" if rejected else ""
+        return f"; {rejected:,} were not imported" if rejected else ""
     return f"; {count_of(len(steps), 'filter')} rejected {rejected:,} of {count_of(steps[0].came, 'document')}"
 
 
@@ -202,13 +202,13 @@ def _not_imported(artefact: Artefact, prefix: str, total: int) -> list[Block]:
     reasons = sorted(artefact.manifest.counts.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
     if not reasons:
         return []
-    table = counted(f"{prefix}-rejected", "Not taken, by reason", "reason", reasons, total, "files or documents")
+    table = counted(f"{prefix}-rejected", "Not imported, by reason", "reason", reasons, total, "files or documents")
     blocks: list[Block] = [table]
     if artefact.has(REJECTED):
         found = [(item.source, item.reason) for item in read_jsonl(artefact.file(REJECTED), ImportRejection)]
         listed = Table(
             name=f"{prefix}-rejected-list",
-            caption="What was not taken",
+            caption="Files that were not imported",
             n=len(found),
             unit="files or documents",
             columns=columns_of("file | reason"),
@@ -221,8 +221,8 @@ def _not_imported(artefact: Artefact, prefix: str, total: int) -> list[Block]:
 
 SECTION = ReportSection(
     name="corpus",
-    summary="documents by facet and licence, the funnel of its filters, what was not taken and why",
-    order=10,
+    summary="documents by facet and licence, the funnel of its filters, what was not imported and why",
+    order=230,
     kinds=("corpus",),
     build=chapter_per_artefact("corpus", corpus_chapter),
 )

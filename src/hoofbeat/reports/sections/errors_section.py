@@ -84,18 +84,18 @@ def read_error_labels(paths: Sequence[Path], answers: Mapping[str, Key]) -> list
                 problems.append(f"line {line}: there is no answer with the code {item} in the folders of this report")
             elif wrong:
                 name = wrong[0]
-                problems.append(f"line {line}: {said[name]!r} is no answer to {name!r} ({', '.join(KINDS[name])})")
+                problems.append(f"line {line}: {said[name]!r} is not an answer to {name!r} ({', '.join(KINDS[name])})")
             elif (item, who) in seen:
                 problems.append(f"line {line}: {who} has labelled this answer already ({seen[item, who]})")
             else:
                 seen[item, who] = f"line {line} of {path.name}"
                 why, note = cells.get("why", ""), cells.get("note", "")
                 found.append(ErrorLabel(answer=answers[item], annotator=who, said=said, why=why, note=note))
-        fix = "report the folder that the study was made of, with the file that review export wrote"
+        fix = "add the folder that the study is about, and the file that review export wrote"
         refuse_lines(problems, path, fix)
     if not found:
         raise InputError(
-            "there is no label in these files", where=str(paths[0]), fix="export the study: hoofbeat review export"
+            "these files contain no label", where=str(paths[0]), fix="export the study: hoofbeat review export"
         )
     return found
 
@@ -114,7 +114,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         header = [name.strip().lower() for name in next(reader, [])]
         if not {"item", "annotator", PHYSICIAN} <= set(header):
             raise InputError(
-                "this is no file of an analysis of errors: its columns are item, error, physician would err too, why, "
+                "this is not a file of an error analysis, which has the columns item, error, physician would err "
+                "too, why, "
                 "annotator, note",
                 where=str(path),
                 fix="export the study again: hoofbeat review export STUDY -o FILE.csv",
@@ -141,9 +142,9 @@ def errors_chapter(files: Sequence[Path], artefacts: Sequence[Artefact]) -> Chap
     answers = {label.answer for label in labels}
     blocks: list[Block] = [
         Text(
-            f"{count_of(len(people), 'person', 'people')} looked at {count_of(len(answers), 'wrong answer')}. "
-            "An answer counts once: as it was settled, else as more than half of those who labelled it said; where "
-            "they are split, it stays in the denominator without a kind."
+            f"{count_of(len(people), 'person', 'people')} checked {count_of(len(answers), 'wrong answer')}. "
+            "Each answer counts once, with the label that was settled or that more than half of the people gave. "
+            "Where they are split, it stays in the denominator without a kind."
         )
     ]
     leads: list[Lead] = []
@@ -151,14 +152,14 @@ def errors_chapter(files: Sequence[Path], artefacts: Sequence[Artefact]) -> Chap
         given = [label for label in labels if name in label.said]
         blocks.append(Heading(title, _anchor(name), 3))
         if not given:
-            blocks.append(Notice("Nobody has said so yet."))
+            blocks.append(Notice("No labels yet."))
             continue
         found = mode_shares(_decided(given, name), name, KINDS[name], judge=SETTLED)
         blocks += [*([_heat(name, title, found)] if name == ERROR else []), folded(_table(name, title, found))]
         blocks += _agreement(name, title, given)
         leads.append(_lead(name, found))
-    blocks += [Heading("What they wrote", f"{_ID}-words", 3), _words(labels, _questions(artefacts))]
-    return Chapter(title="Errors, as people explain them", id=_ID, blocks=tuple(blocks), leads=tuple(leads))
+    blocks += [Heading("Comments", f"{_ID}-words", 3), _words(labels, _questions(artefacts))]
+    return Chapter(title="Errors explained by people", id=_ID, blocks=tuple(blocks), leads=tuple(leads))
 
 
 def _anchor(name: str) -> str:
@@ -253,8 +254,9 @@ def _table(name: str, title: str, found: Sequence[ModeShare]) -> Table:
             *columns_of("share, 95% Wilson:share | sensitivity:share"),
         ),
         rows=tuple(rows),
-        note="Sensitivity, where people are split on more than 1% of answers: the share if none of those had this "
-        "label, and if all had. Shares are of the answers that were drawn and explained, not of all wrong answers.",
+        note="Sensitivity is given where people are split on more than 1% of answers: the share if none of those, "
+        "and if all of those, had this label. Shares are of the sampled and explained answers, not of all wrong "
+        "answers.",
     )
 
 
@@ -265,21 +267,21 @@ def _agreement(name: str, title: str, labels: Sequence[ErrorLabel]) -> list[Bloc
         if label.annotator != SETTLED:
             ratings.setdefault(label.annotator, {})["\x1f".join(map(str, label.answer))] = label.said[name]
     if len(ratings) < 2:
-        return [Notice("One person alone labelled this: nothing can be said of agreement.")] if ratings else []
+        return [Notice("Only one person labelled this, so agreement is unknown.")] if ratings else []
     questions = {item: item.partition("\x1f")[0] for rows in ratings.values() for item in rows}
     found = agreement_with_intervals(ratings, KINDS[name], clusters=questions)
     if not found.nominal.items:
-        return [Notice("No answer was labelled by two people: nothing can be said of agreement.")]
+        return [Notice("No answer was labelled by two people, so agreement is unknown.")]
     pairs = labellers_table(
         found,
         name=f"{_anchor(name)}-agreement",
-        caption=f"{title.rstrip('?')}: people among themselves",
+        caption=f"{title.rstrip('?')}: agreement between people",
         unit="answers",
     )
     alpha = found.nominal
     value = triple(alpha.value, alpha.interval)
-    told = written(value, "number") if value is not None else "not defined: everybody gave one and the same label"
-    words = f"Krippendorff's α, 95% bootstrap: {told}, over {count_of(alpha.items, 'answer')} of two labels or more."
+    told = written(value, "number") if value is not None else "not defined: everybody gave the same label"
+    words = f"Krippendorff's α, 95% bootstrap: {told}, over {count_of(alpha.items, 'answer')} with at least two labels."
     return [Text(words), pairs]
 
 
@@ -289,10 +291,11 @@ def _lead(name: str, found: Sequence[ModeShare]) -> Lead:
         counts[row.label] += row.count
     explained = sum(mine[0].n for mine in _systems(found).values())
     if name == PHYSICIAN:
-        said = f"By people's word a trained physician was likely to make {counts['yes']:,} of {explained:,} errors too."
+        of = f"{counts['yes']:,} of {explained:,} errors"
+        said = f"People say that a trained physician would probably also have made {of}."
     else:
         label, count = counts.most_common(1)[0]
-        said = f"The most frequent kind of error, by people's word, is {label}: {count:,} of {explained:,}."
+        said = f"The most frequent kind of error, people say, is {label}: {count:,} of {explained:,}."
     return Lead(said, f"#{_anchor(name)}", "See the table")
 
 
@@ -308,7 +311,7 @@ def _words(labels: Sequence[ErrorLabel], gold: Mapping[str, str]) -> Block:
     ordered = sorted(labels, key=lambda label: (label.answer, label.annotator))
     table = Table(
         name=f"{_ID}-words",
-        caption="What people wrote of each answer",
+        caption="Comments on each answer",
         n=len(ordered),
         unit="labels",
         columns=tuple(

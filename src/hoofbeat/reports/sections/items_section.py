@@ -13,7 +13,7 @@ from hoofbeat.findings.benchmark_size import ALPHA, DIFFERENCES, POWER, PairPowe
 from hoofbeat.findings.item_analysis import ENOUGH, ITEM_FLAGS, ItemStatistics
 from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import CountBar, Curve, Dots, count_bars, curves, scatter
-from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection, figure
 from hoofbeat.reports.tables import Cell, Table, columns_of, count_of, triple
 from hoofbeat.store import Artefact
@@ -59,10 +59,10 @@ class _Page:
         parts = (
             ("Items", "difficulty", self._items()),
             ("Baselines", "baselines", self._baselines()),
-            ("Places of options", "places", self._places()),
+            ("Positions of options", "places", self._places()),
             ("Calibration", "calibration", self._calibration()),
             ("Unanswered", "unanswered", self._unanswered()),
-            ("How many questions tell systems apart", "power", self._power()),
+            ("How many questions are needed to separate systems", "power", self._power()),
             ("Fewer questions", "short", self._short()),
         )
         return [
@@ -88,7 +88,7 @@ class _Page:
                 y="item-rest correlation",
                 forms=("share", "number"),
             )
-            words = "Difficulty and discrimination (corrected item-rest correlation). Points below 0 need a look."
+            words = "Difficulty and discrimination (corrected item-rest correlation). Check the questions below 0."
             blocks.append(figure(f"{self.prefix}-items", words, dots))
         unused, wrong = self.found.unused_options
         if wrong:
@@ -114,10 +114,10 @@ class _Page:
         note = f"The first {_LISTED} of {len(flagged):,}; {ITEMS} has all." if len(flagged) > _LISTED else ""
         head = "question | what | option that may be right as well | share right:share | discrimination:number"
         return [
-            self.table("flags", "What to look at", "finding | questions:count", counts),
+            self.table("flags", "What to check", "finding | questions:count", counts),
             Details(
                 f"These questions ({len(flagged):,})",
-                (self.table("flagged", "Questions to look at", head, rows, note),),
+                (self.table("flagged", "Questions to check", head, rows, note),),
             ),
         ]
 
@@ -142,10 +142,10 @@ class _Page:
             "with the whole question:share | gained by the rest, points:points"
         )
         note = (
-            "p is one-sided and exact: how likely as many or more are if every option is equally likely. The "
-            "difference is over questions that both answered, with Tango's interval."
+            "p is one-sided and exact: the probability of this count or more if all options are equally likely. The "
+            "difference is over the questions answered in both ways, with Tango's interval."
         )
-        return [self.table("baselines", "What is known without the question or its case", head, rows, note)]
+        return [self.table("baselines", "Right answers without the question or its case", head, rows, note)]
 
     def _places(self) -> list[Block]:
         shown = [each for each in self.found.places if each.wrong is not None or len(each.chosen) > 1]
@@ -157,16 +157,21 @@ class _Page:
         by_place = [(self.name((each.model, each.condition)), *_found(each, width)) for each in shown]
         texts = " | ".join(ascii_uppercase[:width])
         note = (
-            "p: whether the wrong choices alone are spread evenly over the places of wrong options (Pearson's "
-            "statistic, 20,000 draws). It holds where options were shown in random order."
+            "p: whether wrong choices are spread evenly over the positions of wrong options (Pearson's statistic, "
+            "20,000 draws). It is valid only if options were shown in random order."
         )
         return [
-            self.table("chosen-places", "How often each place was chosen", f"system | {letters} | p:p", chosen, note),
+            self.table(
+                "chosen-places", "How often each position was chosen", f"system | {letters} | p:p", chosen, note
+            ),
             Details(
-                "Right answers by the place of the right option",
+                "Right answers by the position of the right option",
                 (
                     self.table(
-                        "right-places", "Right answers by the place of the right option", f"system | {texts}", by_place
+                        "right-places",
+                        "Right answers by the position of the right option",
+                        f"system | {texts}",
+                        by_place,
                     ),
                 ),
             ),
@@ -188,8 +193,8 @@ class _Page:
             "calibration error:share | Brier score:number | AUC:number | right among the surest half:share"
         )
         note = (
-            f"Expected calibration error over {BINS} bins of equal width; few answers make it too large. Kinds of "
-            "confidence are not to be compared with each other."
+            f"Expected calibration error with {BINS} bins of equal width; with few answers it is too large. Do not "
+            f"compare different kinds of confidence."
         )
         blocks: list[Block] = [
             figure(
@@ -229,7 +234,7 @@ class _Page:
             "system | planned:count | refused:count | unreadable:count | failed:count | right of the answered:share | "
             "right of all, unscored as wrong and as right:share"
         )
-        return [self.table("unanswered", "What systems left unanswered", head, rows)]
+        return [self.table("unanswered", "Questions that systems did not answer", head, rows)]
 
     def _power(self) -> list[Block]:
         pairs = sorted(self.found.powers, key=lambda each: abs(each.difference))
@@ -243,7 +248,7 @@ class _Page:
         note = (
             f"Questions needed for a power of {POWER:.0%} at a two-sided level of {ALPHA:.0%}, paired, at the observed "
             "share of questions that only one of the two gets right. The number for the observed difference is as "
-            "uncertain as that difference: plan with the columns for a difference that matters."
+            "uncertain as that difference. For planning, use the columns for a difference that matters."
         )
         if any(each.design_effect > 1 for each in pairs):
             note += (
@@ -252,7 +257,7 @@ class _Page:
         rows = [self._pair(each) for each in pairs[:_PAIRS]]
         if len(pairs) > _PAIRS:
             note += f" The {_PAIRS} closest pairs of {len(pairs):,}."
-        return [self.table("power", "How many questions tell two systems apart", head, rows, note)]
+        return [self.table("power", "Questions needed to separate two systems", head, rows, note)]
 
     def _pair(self, each: PairPower) -> tuple[Cell, ...]:
         span = each.interval
@@ -290,15 +295,16 @@ class _Page:
             "mean absolute change of accuracy:share"
         )
         note = (
-            "Half of the systems choose the questions, the other half is ranked by them and by the whole benchmark."
+            "Questions are chosen with half of the systems; the other half is ranked by them and by the whole "
+            "benchmark."
             if held == "systems"
             else "With few systems, questions are chosen by difficulty alone, and systems are ranked by them and by "
             "the questions that are left out."
         )
-        note += " Write one: hoofbeat benchmark shorten."
+        note += " To write a shorter benchmark: hoofbeat benchmark shorten."
         return [
             figure(f"{self.prefix}-short", f"Agreement of rankings, tested on held-out {held}.", draw),
-            self.table("short", "Fewer questions, the same ranking?", head, rows, note),
+            self.table("short", "Do fewer questions give the same ranking?", head, rows, note),
         ]
 
 
@@ -342,12 +348,18 @@ def items_chapter(artefact: Artefact, found: AnswerCheck, prefix: str) -> Chapte
     if found.reliability is not None:
         words += f" Reliability (Cronbach's alpha over systems): {found.reliability:.2f}"
         words += "." if len(found.systems) >= ENOUGH else f", rough with {len(found.systems)} systems."
-    words += " Unscored answers are missing here, not wrong. Baselines take no part in the item analysis."
+    words += " Unscored answers count as missing here, not as wrong. Baselines are not part of the item analysis."
     notices = [Notice(warning[0].upper() + warning[1:] + ".") for warning in found.warnings]
     flagged = sum(bool(set(item.flags) - {ITEM_FLAGS[-1]}) for item in items)
-    card = Card(label="Questions that answers make doubtful", value=f"{flagged:,}", detail=f"of {len(items):,}")
+    card = Card(label="Questions made doubtful by the answers", value=f"{flagged:,}", detail=f"of {len(items):,}")
     blocks = (Text(words), *notices, *_Page(found, items, prefix).blocks())
-    return Chapter(title=f"What answers say about {checked}", id=prefix, blocks=blocks, cards=(card,))
+    lead = Lead(
+        f"{count_of(len(found.systems), 'system')} answered {count_of(found.questions, 'question')}; the answers "
+        f"make {flagged:,} of {count_of(len(items), 'question')} doubtful.",
+        f"#{prefix}",
+        "See which",
+    )
+    return Chapter(title=f"What answers say about {checked}", id=prefix, blocks=blocks, cards=(card,), leads=(lead,))
 
 
 def _build(report: ReportInputs) -> list[Chapter]:

@@ -28,8 +28,16 @@ from hoofbeat.leakage.leakage_figures import (
 from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.leakage.training_cutoffs import POSITIONS
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_bar, interval_dots, stacked_bars
-from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, figure, reasons_text, spread
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Text
+from hoofbeat.reports.section import (
+    Chapter,
+    ReportSection,
+    chapter_per_artefact,
+    figure,
+    reasons_text,
+    share_in_words,
+    spread,
+)
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
@@ -48,18 +56,18 @@ def value_cell(found: LeakageEstimate) -> Cell:
 def near_blocks(summary: LeakageSummary, pairs: Sequence[NearDuplicate], prefix: str) -> list[Block]:
     """Where questions stand besides their own source."""
     told = "; ".join(f"{_WHERE.get(where, where)}: {count:,}" for where, count in summary.near.items())
-    words = f"At least {summary.near_threshold:g} of a question's five-word runs stand in … {told}."
+    words = f"At least {summary.near_threshold:g} of a question's five-word sequences are in … {told}."
     if not summary.documents:
-        words += " No corpus was at hand, so no documents were searched."
+        words += " There was no corpus, so no documents were searched."
     elif summary.own_source.value is not None:
         own = written(value_cell(summary.own_source), "share")
-        words += f" In their own sources stand {own} of them on average, which is where they come from."
+        words += f" Their own sources contain {own} of them on average, as expected."
     if summary.near_too_short:
-        words += f" {count_of(summary.near_too_short, 'question')} too short to be looked for."
+        words += f" {count_of(summary.near_too_short, 'question')} too short to be searched for."
     blocks: list[Block] = [Heading("Near-duplicates", f"{prefix}-near", 3), Text(words)]
     if pairs:
         columns = columns_of(
-            "question | stands in | which | share:share | words in a row:count | the words | characters | there"
+            "question | found in | which | share:share | words in a row:count | the words | characters | position there"
         )
         rows: list[tuple[Cell, ...]] = [
             (
@@ -77,7 +85,7 @@ def near_blocks(summary: LeakageSummary, pairs: Sequence[NearDuplicate], prefix:
         blocks.append(
             Table(
                 name=f"{prefix}-near",
-                caption="Questions that stand elsewhere, closest first",
+                caption="Questions found elsewhere, closest first",
                 n=len(pairs),
                 unit="pairs",
                 columns=columns,
@@ -104,13 +112,13 @@ def canary_blocks(summary: LeakageSummary, found: Sequence[FoundCanary], prefix:
             )
         )
     else:
-        blocks.append(Text("None stands in the corpus or in the benchmark's files."))
+        blocks.append(Text("There is none in the corpus or in the benchmark's files."))
     if summary.canaries:
-        columns = columns_of("model | canary of | hidden digits:count | came:count")
+        columns = columns_of("model | canary of | hidden digits:count | reproduced:count")
         blocks += [
             Table(
                 name=f"{prefix}-canaries",
-                caption="Canaries that models were asked to complete from their first half",
+                caption="Canaries that models were asked to complete",
                 n=len(summary.canaries),
                 unit="probes",
                 columns=(*columns, Column("unscored")),
@@ -142,7 +150,8 @@ def date_blocks(summary: LeakageSummary, prefix: str) -> list[Block]:
     if known:
         parts = [(f"{row.model} ({row.cutoff.until})", row.positions) for row in known if row.cutoff]
         draw = partial(stacked_bars, parts, POSITIONS, title="Sources before and after the cutoff", tones=_TONES)
-        blocks.append(figure(f"{prefix}-dates", "Questions by when their source came out and the cutoff.", draw))
+        caption = "Questions by the publication date of their source and the cutoff."
+        blocks.append(figure(f"{prefix}-dates", caption, draw))
     columns = (
         *columns_of("model | cutoff | how known | source of it"),
         *(Column(name, "count") for name in POSITIONS),
@@ -150,19 +159,19 @@ def date_blocks(summary: LeakageSummary, prefix: str) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
     for row in summary.dates:
         if row.cutoff is None:
-            rows.append((row.model, "not known", None, "name it with --cutoff", None, None, None, None))
+            rows.append((row.model, "not known", None, "give it with --cutoff", None, None, None, None))
             continue
         counts = tuple(row.positions.get(name, 0) for name in POSITIONS)
         rows.append((row.model, row.cutoff.until, row.cutoff.kind, row.cutoff.source, *counts))
     blocks.append(
         Table(
             name=f"{prefix}-dates",
-            caption="When the questions' sources came out, against each model's cutoff",
+            caption="Publication of the questions' sources against each model's cutoff",
             n=summary.questions,
             unit="questions",
             columns=columns,
             rows=tuple(rows),
-            note="Same year: the source's month is not known, so it can't be said.",
+            note="Same year: the source's month is unknown, so it may be before or after.",
         )
     )
     blocks += _date_accuracies(summary, prefix)
@@ -197,8 +206,8 @@ def _date_accuracies(summary: LeakageSummary, prefix: str) -> list[Block]:
             unit="answers",
             columns=columns,
             rows=tuple(rows),
-            note="Shares with Wilson's interval; the difference is of two sets of questions, by bootstrap over "
-            "sources within each, 1,000 samples, seed 0. Unscored answers count as wrong.",
+            note="Shares with Wilson's interval; the difference is between two sets of questions, by bootstrap over "
+            "the sources of each, 1,000 samples, seed 0. Unscored answers count as wrong.",
         )
     ]
 
@@ -218,7 +227,7 @@ def gap_blocks(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
     }
     draw = partial(grouped_bars, names, series, title="Accuracy without and with the source", limits=(0, 1))
     return [
-        Heading("Closed book against the source at hand", f"{prefix}-gap", 3),
+        Heading("Closed book against reading the source", f"{prefix}-gap", 3),
         figure(f"{prefix}-gap", "Accuracy closed book and with the question's source, 95% intervals.", draw),
         *_gap_tables(gaps, prefix),
         Text(CAVEATS["gap"]),
@@ -261,7 +270,7 @@ def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
         ),
         Table(
             name=f"{prefix}-gap-became",
-            caption="What became of each question",
+            caption="Result of each question both ways",
             n=n,
             unit="answers",
             columns=(
@@ -272,13 +281,18 @@ def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
                 ),
             ),
             rows=tuple(became),
-            note="Shares with Wilson's interval. Where either answer is unscored, nothing is said of the pair.",
+            note="Shares with Wilson's interval. A question with an unscored answer counts only in the last column.",
         ),
     ]
 
 
 _SHOWN = 12
 _NAMES = {"question": "question's second half", "reference": "gold answer", "explanation": "reference explanation"}
+
+
+_SIGNS = (
+    "These are signs: a strong one is consistent with leakage, none proves it, and their absence proves nothing either."
+)
 
 
 def leakage_chapter(artefact: Artefact, prefix: str) -> Chapter:
@@ -291,10 +305,7 @@ def leakage_chapter(artefact: Artefact, prefix: str) -> Chapter:
     models = ", ".join(summary.models) or "no model"
     blocks: list[Block] = [
         Text(f"{count_of(summary.questions, 'question')} of {checked}; probed: {models}. Intervals are 95%."),
-        Notice(
-            "These are signs. Each is consistent with leakage where it is strong, and none proves it; the absence of "
-            "signs proves nothing either."
-        ),
+        Notice(_SIGNS),
     ]
     blocks += _overlaps(summary.overlaps, overlaps, prefix)
     blocks += _likelihoods(summary.likelihoods, prefix)
@@ -302,7 +313,24 @@ def leakage_chapter(artefact: Artefact, prefix: str) -> Chapter:
     blocks += gap_blocks(summary.gaps, prefix)
     blocks += near_blocks(summary, near, prefix)
     blocks += canary_blocks(summary, found, prefix)
-    return Chapter(title=f"Leakage: {checked}", id=prefix, blocks=tuple(blocks), cards=_cards(summary))
+    leads = _leads(summary, checked, prefix)
+    title = f"Leakage: {checked}"
+    return Chapter(title=title, id=prefix, blocks=tuple(blocks), subject=title, cards=_cards(summary), leads=leads)
+
+
+def _leads(summary: LeakageSummary, checked: str, prefix: str) -> tuple[Lead, ...]:
+    """What each kind of check found, and that none of it is proof."""
+    models = ", ".join(summary.models) or "no model"
+    words = f"{count_of(summary.questions, 'question')} of {checked} were checked for leakage; probed: {models}."
+    leads = [Lead(words, f"#{prefix}", "See the signs")]
+    if most := _most_reproduced(summary):
+        n, value = most.share.n, most.share.value or 0.0
+        share = share_in_words(round(value * n), n, (most.share.low or 0.0, most.share.high or 0.0), "question")
+        leads.append(Lead(f"{most.model} reproduces the second half of {share} word for word."))
+    found = count_of(summary.canaries_found, "canary string", "canary strings")
+    near = count_of(sum(summary.near.values()), "near copy", "near copies")
+    leads.append(Lead(f"Other questions and documents hold {near} of these questions, and the files {found}."))
+    return (*leads, Lead(_SIGNS))
 
 
 def _read(artefact: Artefact) -> LeakageSummary:
@@ -319,15 +347,20 @@ def _bar(label: str, found: LeakageEstimate) -> Bar:
     return Bar(label=label, value=found.value, low=found.low, high=found.high)
 
 
-def _cards(summary: LeakageSummary) -> tuple[Card, ...]:
+def _most_reproduced(summary: LeakageSummary) -> OverlapSummary | None:
+    """The model that gives back most questions."""
     whole = [row for row in summary.overlaps if not row.by and row.probe == "continuation" and row.share.n]
-    if not whole:
+    return max(whole, key=lambda row: (row.share.value or 0.0, row.model), default=None)
+
+
+def _cards(summary: LeakageSummary) -> tuple[Card, ...]:
+    most = _most_reproduced(summary)
+    if most is None:
         return ()
-    most = max(whole, key=lambda row: (row.share.value or 0.0, row.model))
     interval = (most.share.low or 0.0, most.share.high or 0.0)
     return (
         Card(
-            label=f"Questions given back word for word by {most.model}",
+            label=f"Questions reproduced word for word by {most.model}",
             value=written(most.share.value, "share"),
             detail=spread(interval, "share", count_of(most.share.n, "question")),
         ),
@@ -339,10 +372,10 @@ def _overlaps(summaries: Sequence[OverlapSummary], rows: Sequence[OverlapRow], p
     if not whole:
         return []
     blocks: list[Block] = [
-        Heading("What models give back", f"{prefix}-overlap", 3),
+        Heading("What models reproduce", f"{prefix}-overlap", 3),
         Text(
-            "Continuation: the model is shown the first part of a question and goes on; the true rest is the "
-            "reference. Rationale: it answers and explains; the reference is the explanation in the source. "
+            "Continuation: the model continues the first part of a question; the true rest is the reference. "
+            "Rationale: it answers and explains; the reference is the explanation in the source. "
             f"Reproduced means {RUN_WORDS} words in a row or more, or three quarters of the rest in order."
         ),
     ]
@@ -447,7 +480,7 @@ def _examples(rows: Sequence[OverlapRow]) -> list[Block]:
         head = f"{row.question}, {row.model}, {row.probe}: {count_of(row.own.run, 'word')} in a row{again}"
         inner += [Text(f"“{cut(row.shared, 400)}”", head), Text(cut(row.text, 500), "generated")]
         inner.append(Text(cut(row.reference, 500), "reference"))
-    return [Details(f"The longest runs of words given back ({len(longest[:_SHOWN])})", tuple(inner))] if inner else []
+    return [Details(f"The longest reproduced runs of words ({len(longest[:_SHOWN])})", tuple(inner))] if inner else []
 
 
 def _likelihoods(summaries: Sequence[LikelihoodSummary], prefix: str) -> list[Block]:
@@ -455,12 +488,12 @@ def _likelihoods(summaries: Sequence[LikelihoodSummary], prefix: str) -> list[Bl
     if not whole:
         return []
     blocks: list[Block] = [
-        Heading("How likely models find the texts", f"{prefix}-likelihood", 3),
+        Heading("How likely the texts are to models", f"{prefix}-likelihood", 3),
         Text(
             "Perplexity of the question's second half after its first, and of gold answer and reference explanation "
-            "after the question. The ratio sets the control's perplexity against the text's own: 1 means that the "
-            "text is no likelier than its control. Min-K% is the mean log-probability of the least likely fifth of "
-            "the tokens; its gain is positive where the text's own is the likelier."
+            "after the question. The ratio is the control's perplexity over the text's own: 1 means that the text is "
+            "not more likely than its control. Min-K% is the mean log-probability of the least likely fifth of "
+            "the tokens; its gain is positive where the text is more likely than its control."
         ),
     ]
     none = sorted({row.model for row in whole if "unsupported" in row.unscored})
@@ -516,7 +549,7 @@ def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: st
                 ),
             ),
             rows=tuple(first),
-            note="Geometric mean over questions of each text's perplexity a token; bootstrap over sources, 1,000 "
+            note="Geometric mean over questions of each text's perplexity per token; bootstrap over sources, 1,000 "
             "samples, seed 0. A dash: the provider gave no log-probabilities, or there is no control.",
         ),
         Table(
@@ -526,7 +559,7 @@ def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: st
             unit="questions",
             columns=(
                 *who,
-                *columns_of("n:count | Min-K%:number | gain:number | bits a zlib bit:number"),
+                *columns_of("n:count | Min-K%:number | gain:number | bits per zlib bit:number"),
             ),
             rows=tuple(second),
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.reports.model import Block, Notice, Text
+from hoofbeat.reports.model import Block, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.tables import Table, columns_of, count_of
 from hoofbeat.store import Artefact
@@ -40,7 +40,10 @@ def protocol_chapter(artefact: Artefact, prefix: str) -> Chapter:
     settings, found = artefact.manifest.settings, read_differences(artefact)
     title = str(settings.get("title", artefact.path.name))
     names = list(dict.fromkeys(each.what for each in found))
-    differs = f"This run differs from {title} in {count_of(len(found), 'point')}: {', '.join(names)}."
+    differs = (
+        f"This run differs from {title} in {count_of(len(found), 'point')} ({', '.join(names)}), so its figures are "
+        "comparable with the paper's only as far as these do not matter."
+    )
     table = Table(
         name=f"{prefix}-differences",
         caption=f"Where this run differs from {title}",
@@ -48,13 +51,14 @@ def protocol_chapter(artefact: Artefact, prefix: str) -> Chapter:
         unit="differences",
         columns=columns_of("what | in the paper | here"),
         rows=tuple((each.what, each.paper, each.here) for each in found),
-        note="A figure of this report is comparable with the paper's only as far as these differences don't matter.",
+        open=True,
     )
     blocks: tuple[Block, ...] = (
         Text(str(settings.get("protocol", "")), label="The paper's protocol"),
         table if found else Notice("No difference from the paper is known."),
     )
-    return Chapter(title=f"The protocol of {title}", id=prefix, blocks=blocks, notes=(differs,) if found else ())
+    leads = (Lead(differs, f"#{prefix}", "See the differences"),) if found else ()
+    return Chapter(title=f"The protocol of {title}", id=prefix, blocks=blocks, leads=leads)
 
 
 SECTION = ReportSection(

@@ -24,12 +24,12 @@ from hoofbeat.reports.sections.scores.accuracy_table import folded
 from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of
 
 _NOTICE = (
-    "Rows marked “published” are copied from papers. Prompts, models and judges differ from ours, so a row of theirs "
-    "is a point of reference, and no difference between theirs and ours was tested. Ours are in the same table only "
-    "where as many questions were asked, in the same way; the others are in tables of their own, with the reason."
+    "Rows marked “published” are copied from papers. Prompts, models and judges differ from ours, so a published row "
+    "is a point of reference only, and no difference to ours was tested. Ours are in the same table only where the "
+    "same number of questions was asked in the same way. The others are in separate tables, with the reason."
 )
 
-_NONE_OF_OURS = " This report holds no figure that may be compared with these."
+_NONE_OF_OURS = " This report has no figure that can be compared with these."
 _OURS = 12
 
 

@@ -19,6 +19,7 @@ from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportS
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.text import some_of
 
 _MAIN = "nDCG@10"
 _SEARCHED = ("corpus", "benchmark", "beir", "r2med")
@@ -97,24 +98,25 @@ def _chapter(group: Sequence[PlacedArtefact]) -> Chapter:
     blocks: list[Block] = [
         Text(
             f"{count_of(len(rankings), 'retriever')} searched {searched or 'the same documents'} for "
-            f"{count_of(questions, 'question')}. A question for which nothing was found counts 0."
+            f"{count_of(questions, 'question')}. A question without a relevant hit counts 0."
         )
     ]
     cards: tuple[Card, ...] = ()
     leads: tuple[Lead, ...] = ()
     if not measures:
-        blocks.append(Notice("Nothing was measured: the questions name no relevant documents."))
+        blocks.append(Notice("Nothing was measured, because the questions name no relevant documents."))
     else:
         main = _MAIN if _MAIN in measures else measures[0]
         blocks += [_chart(rankings, labels, main, prefix), *_curve(rankings, labels, measures, prefix)]
         blocks += [_table(rankings, labels, measures, prefix, questions), *_gains(rankings, labels, main, prefix)]
         cards = (_card(rankings, labels, main),)
-        leads = (_lead(rankings, labels, main, f"#{prefix}"),)
+        leads = _leads(rankings, labels, main, f"#{prefix}")
     blocks += _kept(rankings, labels, prefix, questions)
     return Chapter(
         title=f"Retrieval: {searched}" if searched else "Retrieval",
         id=prefix,
         blocks=tuple(blocks),
+        subject=f"Retrieval: {some_of(labels, 3)}",
         cards=cards,
         leads=leads,
         figures=tuple(figure for _, artefact in group for figure in _own_figures(artefact)),
@@ -140,29 +142,43 @@ def _card(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str) 
     return Card(label=what, value=written(best.value, "number"), detail=spread(_interval(best), "number", n))
 
 
-def _lead(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, link: str) -> Lead:
-    """How well the best retriever and the worst rank, and whether the questions tell them apart."""
-    measured = [
-        (ranking.figures[main].value, label, ranking)
-        for ranking, label in zip(rankings, labels, strict=True)
-        if main in ranking.figures
-    ]
-    best, worst = max(measured, key=lambda each: each[0]), min(measured, key=lambda each: each[0])
+def _leads(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, link: str) -> tuple[Lead, ...]:
+    """How well the best retriever ranks, and whether the questions show that the next and the worst are worse."""
+    measured = sorted(
+        (
+            (ranking.figures[main].value, label, ranking)
+            for ranking, label in zip(rankings, labels, strict=True)
+            if main in ranking.figures
+        ),
+        key=lambda each: -each[0],
+    )
+    best = measured[0]
     figure = best[2].figures[main]
     sure = spread(_interval(figure), "number", count_of(figure.n, "question") if figure.n else "not stated")
-    words = f"Retrieval: {best[1]} has {main} {written(best[0], 'number')} ({sure})"
-    if best[0] == worst[0]:
-        return Lead(words + (f", and so have all {len(measured)} retrievers." if len(measured) > 1 else "."), link)
-    words += f", the best of {len(measured)}; the worst is {worst[1]} with {written(worst[0], 'number')}."
-    mine, other = (each[2].per_query.get(main, {}) for each in (best, worst))
-    if shared := sorted(mine.keys() & other.keys()):
-        found = paired_difference([mine[q] for q in shared], [other[q] for q in shared]).interval
-        words += (
-            f" The difference is clear (95% interval {written((found.low, found.high), 'number')})."
-            if found.low > 0
-            else f" {count_of(len(shared), 'question')} are too few to tell these two apart."
-        )
-    return Lead(words, link, "See the rankings")
+    value = f"{main} {written(best[0], 'number')} ({sure})"
+    if best[0] == measured[-1][0]:
+        who = f"all {len(measured)} retrievers have" if len(measured) > 1 else f"{best[1]} has"
+        return (Lead(f"Retrieval: {who} {value}.", link, "See the rankings"),)
+    words = f"Retrieval: {best[1]} is the best of {len(measured)} retrievers, with {value}."
+    leads = [Lead(words, link, "See the rankings")]
+    leads.append(Lead(f"The worst, {measured[-1][1]}, has {_against(best, measured[-1], main)}."))
+    if len(measured) > 2 and measured[1][0] < best[0]:
+        leads.append(Lead(f"The second, {measured[1][1]}, has {_against(best, measured[1], main)}."))
+    return tuple(leads)
+
+
+def _against(best: tuple[float, str, RankingSummary], other: tuple[float, str, RankingSummary], main: str) -> str:
+    """The figure of a retriever, and whether the shared questions show that it is worse than the best."""
+    words = written(other[0], "number")
+    mine, theirs = (each[2].per_query.get(main, {}) for each in (best, other))
+    shared = sorted(mine.keys() & theirs.keys())
+    if not shared:
+        return words
+    found = paired_difference([mine[q] for q in shared], [theirs[q] for q in shared]).interval
+    span = written((found.low, found.high), "number")
+    if found.low > 0:
+        return f"{words}; the difference is clear (95% interval {span})"
+    return f"{words}; {count_of(len(shared), 'question')} do not show that it is worse (95% interval {span})"
 
 
 def _chart(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, prefix: str) -> Block:

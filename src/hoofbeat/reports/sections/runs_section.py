@@ -8,7 +8,7 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.reports.charts import stacked_bars
 from hoofbeat.reports.item_views import answers_viewer, system_name
 from hoofbeat.reports.lookup import Lookup
-from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
+from hoofbeat.reports.model import Block, Card, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, PlacedArtefact, ReportInputs, ReportSection, figure
 from hoofbeat.reports.tables import Cell, Table, columns_of, count_of
 from hoofbeat.store import Artefact
@@ -51,7 +51,7 @@ def run_chapter(artefact: Artefact, prefix: str, judged: bool) -> Chapter:
         return Chapter(title=title, id=prefix, blocks=(Text(f"{words}, shown with their judgments in this report."),))
     blocks: list[Block] = [Text(f"{words}; none has been judged.")]
     if not planned:
-        return Chapter(title=title, id=prefix, blocks=(*blocks, Notice("This run holds no answers.")))
+        return Chapter(title=title, id=prefix, blocks=(*blocks, Notice("This run has no answers.")))
     if failed == planned:
         blocks.append(Notice("Every call failed: there is no answer in this run."))
     models = len({model for model, _ in states})
@@ -63,7 +63,7 @@ def run_chapter(artefact: Artefact, prefix: str, judged: bool) -> Chapter:
     blocks += [
         figure(
             f"{prefix}-answered",
-            "Planned answers that came, and calls that failed.",
+            "Planned answers that were given, and calls that failed.",
             lambda width: stacked_bars(parts, ("answered", "failed"), title="Answers", tones=tones, width=width),
         ),
         _table(states, prefix),
@@ -71,7 +71,14 @@ def run_chapter(artefact: Artefact, prefix: str, judged: bool) -> Chapter:
         answers_viewer(prefix, questions, Lookup.read(artefact.file("answers.jsonl"), Answer), {}, ()),
     ]
     card = Card(label="Answers, not judged", value=f"{planned - failed:,}", detail=f"of {planned:,} planned")
-    return Chapter(title=title, id=prefix, blocks=tuple(blocks), cards=(card,))
+    lead = f"{planned - failed:,} of {count_of(planned, 'planned answer')} were given, and nobody has judged them yet."
+    return Chapter(
+        title=title,
+        id=prefix,
+        blocks=tuple(blocks),
+        cards=(card,),
+        leads=(Lead(lead, f"#{prefix}", "See the answers"),),
+    )
 
 
 def _table(states: dict[tuple[str, str], Counter[str]], prefix: str) -> Table:
@@ -92,7 +99,7 @@ def _table(states: dict[tuple[str, str], Counter[str]], prefix: str) -> Table:
 
 SECTION = ReportSection(
     name="runs",
-    summary="answers that nobody has judged: what was asked and what failed",
+    summary="answers without judgments: what was asked and what failed",
     order=50,
     kinds=("run",),
     build=_build,

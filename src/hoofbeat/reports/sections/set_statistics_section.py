@@ -90,7 +90,8 @@ def overlap_table(found: SetStatistics, prefix: str) -> Table:
         unit="sets",
         columns=columns_of(f"set | other set | weighted Jaccard:number | shared {what}:count | all {what}:count"),
         rows=found.overlaps,
-        note=f"Of the shares of the {what} of all documents: 0 is nothing in common, 1 the same distribution.",
+        note=f"Overlap of the distributions of the {what} of all documents: 0 means nothing in common, 1 the same "
+        f"distribution.",
     )
 
 
@@ -128,7 +129,7 @@ def _similarity(artefact: Artefact, prefix: str) -> list[Block]:
         bars = [Bar(label=f"{edges[n]:.2f} to {edges[n + 1]:.2f}", value=int(count)) for n, count in enumerate(counts)]
         title = f"BERTScore F1 of distractors with the right option: {name}"
         draw = partial(interval_bars, bars, title=title, form="count")
-        blocks.append(figure(f"{prefix}-distractors-{number}", f"{title}; how many lie in each range.", draw))
+        blocks.append(figure(f"{prefix}-distractors-{number}", f"{title}; the number in each range.", draw))
     scorer = str(artefact.manifest.settings.get("distractors", "an unnamed scorer"))
     return [*blocks, similarity_table(prefix, scorer, f1)]
 
@@ -146,7 +147,7 @@ def set_statistics_chapter(artefact: Artefact, prefix: str) -> Chapter:
 SECTION = ReportSection(
     name="set-statistics",
     summary="test collections: questions, documents, positives, lengths, options and images, and overlap between sets",
-    order=32,
+    order=212,
     kinds=(KIND,),
     build=chapter_per_artefact(KIND, set_statistics_chapter),
 )

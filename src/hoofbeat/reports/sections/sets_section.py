@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hoofbeat.findings.breakdown import SetTable, over_sets
 from hoofbeat.records import Question
-from hoofbeat.reports.model import Block, Card
+from hoofbeat.reports.model import Block, Card, Lead
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, spread
 from hoofbeat.reports.tables import Cell, Column, Table, count_of, triple, written
 from hoofbeat.store import Artefact
@@ -47,7 +47,12 @@ def sets_chapters(artefacts: Sequence[PlacedArtefact]) -> list[Chapter]:
         for measure, lines in tables
         for line, each in lines.items()
     )
-    return [Chapter(title="Retrieval over sets", id=_ID, blocks=tuple(blocks), cards=(card,), figures=figures)]
+    lead = Lead(f"{best} has the best {name}, {sets}: {card.value} ({card.detail}).", f"#{_ID}", "See each set")
+    return [
+        Chapter(
+            title="Retrieval over sets", id=_ID, blocks=tuple(blocks), cards=(card,), leads=(lead,), figures=figures
+        )
+    ]
 
 
 def _read(artefact: Artefact, measures: dict[str, Values], clusters: dict[str, str]) -> None:
@@ -84,7 +89,7 @@ def _table(name: str, lines: dict[str, SetTable]) -> Table:
         unit="questions",
         columns=(Column("line"), *(Column(head, "number") for head in heads)),
         rows=tuple(rows),
-        note="The average weighs every set the same; its interval comes from resampling questions within sets.",
+        note="Every set has the same weight in the average. Its interval is from resampling questions within sets.",
     )
 
 

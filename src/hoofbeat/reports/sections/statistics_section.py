@@ -25,7 +25,7 @@ from hoofbeat.reports.charts import (
     standalone,
     year_columns,
 )
-from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ChartRenderer, ReportSection, chapter_per_artefact, counted, figure
 from hoofbeat.reports.tables import Column, Table, count_of, written
 from hoofbeat.store import Artefact
@@ -128,7 +128,7 @@ def _scheme(name: str) -> str:
 
 
 _LISTED = 200
-_BY_RULE = "Specialties are labelled by rule; a document whose evidence is weak counts as unknown."
+_BY_RULE = "Specialties are labelled by rule; a document with weak evidence counts as unknown."
 
 
 def stats_chapter(artefact: Artefact, prefix: str) -> Chapter:
@@ -147,7 +147,12 @@ def stats_chapter(artefact: Artefact, prefix: str) -> Chapter:
         for plot in plots:
             if not plot.single:
                 blocks += _blocks(plot, stats.documents, prefix)
-    return Chapter(title=f"Statistics: {name}", id=prefix, blocks=tuple(blocks), cards=_cards(stats, name))
+    cards = _cards(stats, name)
+    median = f" of {cards[0].value} each (median)" if cards else ""
+    leads = (Lead(f"{name} has {count_of(stats.documents, 'document')}{median}.", f"#{prefix}", "See the figures"),)
+    return Chapter(
+        title=f"Statistics: {name}", id=prefix, blocks=tuple(blocks), cards=cards, leads=leads, background=True
+    )
 
 
 def _corpus_name(artefact: Artefact) -> str:
@@ -184,7 +189,7 @@ def _lengths(stats: CorpusStats, prefix: str) -> Table:
         unit="documents",
         columns=(Column("unit"), *(Column(head, "amount") for head in heads)),
         rows=rows,
-        note="75th and 95th are percentiles: so many in a hundred documents are no longer than this.",
+        note="75th and 95th are percentiles: 75% and 95% of the documents are at most this long.",
     )
 
 
@@ -199,7 +204,7 @@ def _plain(plots: Sequence[StatsPlot], documents: int, prefix: str) -> list[Bloc
     told = [f"The same for all documents: {', '.join(same)}."] if same else []
     told += [f"Unknown for all documents: {', '.join(unknown)}."] if unknown else []
     tables = tuple(_table(plot, documents, prefix) for plot in single)
-    return [Text(" ".join(told)), Details("These as tables", tables)]
+    return [Text(" ".join(told)), Details("The same as tables", tables)]
 
 
 def _blocks(plot: StatsPlot, documents: int, prefix: str) -> list[Block]:
@@ -220,8 +225,8 @@ def _table(plot: StatsPlot, documents: int, prefix: str) -> Table:
 
 SECTION = ReportSection(
     name="corpus-statistics",
-    summary="lengths, years, journals, specialties and figures of a corpus, as papers print them",
-    order=20,
+    summary="lengths, years, journals, specialties and figures of a corpus",
+    order=220,
     kinds=("stats",),
     build=chapter_per_artefact("stats", stats_chapter),
 )

@@ -11,8 +11,21 @@ from hoofbeat.audit.findings.validation_folder import ValidatedPair, ValidationF
 from hoofbeat.findings.agreement import Agreement, Annotators
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.model import Block, Card, Chart, Details, Entry, Heading, Notice, PairView, SideView, Text, Viewer
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, spread
+from hoofbeat.reports.model import (
+    Block,
+    Card,
+    Chart,
+    Details,
+    Entry,
+    Heading,
+    Lead,
+    Notice,
+    PairView,
+    SideView,
+    Text,
+    Viewer,
+)
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, share_in_words, spread
 from hoofbeat.reports.sections.scores.accuracy_table import alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.judge_agreement import agreement_figures
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, judge_name, triple, written
@@ -26,13 +39,13 @@ _TITLE = 140
 def error_blocks(found: Validation, pairs: Sequence[ValidatedPair], prefix: str) -> list[Block]:
     """The table of borders, and every error."""
     lines = found.judge.borders
-    heading = Heading("Where the errors lie", f"{prefix}-errors", 3)
+    heading = Heading("Where the judge errs", f"{prefix}-errors", 3)
     if not lines.errors:
         return [heading, Text("The judge makes no error on the pairs that have a reference.")]
     touched = max(lines.touching, key=lambda label: lines.touching[label])
     table = Table(
         name=f"{prefix}-borders",
-        caption="Errors by the border between labels that they cross",
+        caption="Errors by the two labels that are confused",
         n=lines.errors,
         unit="errors",
         columns=columns_of(
@@ -51,9 +64,9 @@ def error_blocks(found: Validation, pairs: Sequence[ValidatedPair], prefix: str)
             )
             for row in lines.borders
         ),
-        note=f"{lines.adjacent:,} of {lines.errors:,} errors are between neighbours in the order of labels, "
-        f"{lines.distant:,} go further; {lines.crossing:,} change whether a pair counts as diverging. {touched} has a "
-        f"part in {lines.touching[touched]:,}.",
+        note=f"{lines.adjacent:,} of {lines.errors:,} errors confuse neighbouring labels, "
+        f"{lines.distant:,} confuse more distant ones; {lines.crossing:,} change whether a pair counts as diverging. "
+        f"{touched} is involved in {lines.touching[touched]:,}.",
     )
     return [heading, table, _viewer(found, pairs, prefix)]
 
@@ -119,6 +132,7 @@ def validation_chapter(artefact: Artefact, prefix: str) -> Chapter:
         id=prefix,
         blocks=tuple(blocks),
         cards=_cards(found),
+        leads=_leads(found, prefix),
         figures=agreement_figures("relations between sources", {"people": found.judge.agreement}),
     )
 
@@ -126,18 +140,32 @@ def validation_chapter(artefact: Artefact, prefix: str) -> Chapter:
 def _warnings(found: Validation, notes: object) -> list[Block]:
     blocks: list[Block] = []
     if not found.judge.agreement.n:
-        blocks.append(Notice("No pair has a reference: people gave no label that more than half of them share."))
+        blocks.append(Notice("No pair has a reference, because no label was given by more than half of the people."))
     if found.judge.sensitivity:
         missing = found.pairs - found.judge.agreement.n
         blocks.append(
             Notice(
-                f"{count_of(missing, 'pair')} have no reference and are in no figure of the judge. With all of them "
-                f"wrong or all right, the agreement would be {written(found.judge.sensitivity, 'share')}."
+                f"{count_of(missing, 'pair')} have no reference and count in no figure of the judge. If the judge "
+                f"were wrong, or right, on all of them, the agreement would be "
+                f"{written(found.judge.sensitivity, 'share')}."
             )
         )
     if isinstance(notes, list) and notes:
         blocks.append(Details("Remarks on the files", tuple(Text(str(note)) for note in notes)))
     return blocks
+
+
+def _leads(found: Validation, prefix: str) -> tuple[Lead, ...]:
+    """How far the judge agrees with people, and how far people agree with each other."""
+    agreed = found.judge.agreement
+    if not agreed.n:
+        return ()
+    interval = agreed.accuracy_interval.low, agreed.accuracy_interval.high
+    share = share_in_words(round(agreed.accuracy * agreed.n), agreed.n, interval, "pair")
+    leads = [Lead(f"The judge gives the same label as people to {share}.", f"#{prefix}", "See where it errs")]
+    if found.judge.sensitivity:
+        leads.append(Lead(f"{count_of(found.pairs - agreed.n, 'more pair')} have no reference and count in no figure."))
+    return tuple(leads)
 
 
 def _cards(found: Validation) -> tuple[Card, ...]:
@@ -162,13 +190,13 @@ def _cards(found: Validation) -> tuple[Card, ...]:
 def _people(found: Validation, prefix: str) -> list[Block]:
     if found.people is None:
         return [Notice("One annotator only: how far people agree with each other is not known.")]
-    heading = Heading("People among themselves", f"{prefix}-people", 3)
+    heading = Heading("Agreement between people", f"{prefix}-people", 3)
     return [heading, *annotator_tables(found.people, f"{prefix}-people", "Labels of every two annotators")]
 
 
 def annotator_tables(people: Annotators, name: str, caption: str) -> list[Block]:
     """Every two annotators, and α of all of them."""
-    note = "Weighted κ counts a disagreement by how far apart the labels stand in their order."
+    note = "Weighted κ counts a disagreement by the distance of the labels in their order."
     pairs = labellers_table(people, name=name, caption=caption, unit="pairs", note=note)
     alphas = alphas_table(people, name=f"{name}-alpha", caption="Krippendorff's α of all annotators", unit="pairs")
     return [pairs, alphas]
@@ -192,7 +220,7 @@ def _judge(found: Validation, prefix: str) -> list[Block]:
     others = {**found.by_annotator, **({"agreed without adjudication": found.agreed} if found.agreed else {})}
     blocks.append(_against(others, f"{prefix}-each", "The judge against each annotator", "against"))
     if len(found.by_basis) > 1:
-        blocks.append(_against(found.by_basis, f"{prefix}-basis", "By how the label came about", "basis"))
+        blocks.append(_against(found.by_basis, f"{prefix}-basis", "By origin of the label", "basis"))
     return blocks
 
 
@@ -230,8 +258,8 @@ def _overview(found: Validation, prefix: str) -> Table:
         columns=columns_of("figure | in the sample | estimated for all pairs"),
         rows=tuple(rows),
         note="The sample is drawn by label, whatever the labels' shares. The estimates weigh each pair by how many of "
-        f"the audit's {whole.pairs:,} labelled pairs it stands for; {found.unlabelled:,} pairs without a label "
-        "are in neither.",
+        f"the audit's {whole.pairs:,} labelled pairs it represents; {found.unlabelled:,} pairs without a label "
+        "are in neither figure.",
     )
 
 
@@ -264,7 +292,7 @@ def _strata(found: Validation, prefix: str) -> Table:
         n=found.judge.agreement.n,
         unit="pairs",
         columns=columns_of(
-            "judge's label | pairs in the audit:count | with a reference:count | each stands for:amount | right:count"
+            "judge's label | pairs in the audit:count | with a reference:count | each represents:amount | right:count"
         ),
         rows=tuple((row.label, row.pairs, row.labelled, row.weight, row.right) for row in found.population.strata),
     )
@@ -336,18 +364,18 @@ def _silence(found: Validation, prefix: str) -> list[Block]:
         return []
     table = Table(
         name=f"{prefix}-silence",
-        caption="Silences that reviewers looked at",
+        caption="Silences checked by reviewers",
         n=seen.silences,
         unit="silences",
         columns=columns_of("figure | as audited:share | corrected, 95%:share | what it is"),
         rows=(
-            ("silences that do say so", None, (seen.found / seen.silences, seen.share.low, seen.share.high),
+            ("silences that are answers", None, (seen.found / seen.silences, seen.share.low, seen.share.high),
              f"{seen.found:,} of {seen.silences:,} silences"),
             ("absence", seen.absence, seen.corrected, f"of {seen.answered + seen.silent:,} answers"),
-            ("recall", 1.0, seen.recall, "of what sources say, the share that search and model found"),
+            ("recall", 1.0, seen.recall, "share of the sources' statements that search and model found"),
         ),
-        note="A reviewer saw each silence with the nearest passages and could say that the source does say so. Recall "
-        "can't be higher than that: what no passage shown says is not counted as missed.",
+        note="A reviewer saw each silence with the nearest passages and could mark that the source does answer. The "
+            "true recall may be lower: an answer outside these passages does not count as missed.",
     )  # fmt: skip
     return [Heading("Silences", f"{prefix}-silences", 3), table]
 
@@ -376,18 +404,18 @@ def _rates(found: Validation, prefix: str) -> list[Block]:
             )
             for rate in found.corrected
         ),
-        note="Prediction-powered over strata: within each of the judge's labels, what people say of the labelled pairs "
-        "stands for all of them. Few labelled pairs of a label that most pairs have make a wide interval. The "
+        note="Prediction-powered over strata: within each of the judge's labels, people's labels of the sampled "
+        "pairs represent all of them. The interval is wide where a frequent label has few labelled pairs. The "
         "intervals are for this audit's pairs, not for other questions or sources. Pairs on which people are split "
         "have no reference and are in neither estimate nor interval; the range is the estimate with the rate's label "
         "on none of them and on all of them.",
     )
-    return [Heading("What it means for the audit's rates", f"{prefix}-corrected", 3), table]
+    return [Heading("Effect on the audit's rates", f"{prefix}-corrected", 3), table]
 
 
 SECTION = ReportSection(
     name="validation",
-    summary="people among themselves, the judge against them, corrected rates",
+    summary="agreement between people, the judge against people, corrected rates",
     order=110,
     kinds=("validation",),
     build=chapter_per_artefact("validation", validation_chapter),

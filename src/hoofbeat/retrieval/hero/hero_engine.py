@@ -65,7 +65,7 @@ class Hero:
         self._signals = Signals(self._layout, self.settings, encode)
         if (rerank is None) != (self.settings.rerank == "none") or (rerank is not None and tools is None):
             raise UsageError(
-                f"HERO was set to rerank={self.settings.rerank}, which does not fit the reranker it was given",
+                f"HERO's setting rerank={self.settings.rerank} does not match its reranker",
                 fix="give a reranker and its tools where the settings name one, and none where they say none",
             )
         self._rerank = rerank
@@ -127,7 +127,7 @@ class Hero:
         vectors = self._signals.vectors([asked[number] for number in searched])
         row = {number: place for place, number in enumerate(searched)}
         progress = self._tools.progress if self._tools is not None else SILENT
-        with progress.task("evidence of each source", len(asked)) as task:
+        with progress.task("Find evidence per source", len(asked)) as task:
             for first in range(0, len(asked), _BATCH):
                 batch = range(first, min(first + _BATCH, len(asked)))
                 found: dict[int, HeroSearch] = {}
@@ -183,7 +183,7 @@ class Hero:
                 continue
             new = np.array(scores, np.float64)
             if len(new) != len(children) or not np.isfinite(new).all():
-                message = "the reranker gave scores that are no numbers, or not one for each text"
+                message = "the reranker did not give one number per text"
                 trail.failure = Failure(kind="unreadable", message=message)
                 continue
             order = np.argsort(-new, kind="stable")

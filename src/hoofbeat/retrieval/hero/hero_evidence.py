@@ -25,7 +25,7 @@ Route = Literal["whole", "retrieved", "fallback"]
 TRACE_DEPTH = 5
 """How many places of each ranking a trace keeps."""
 
-RERANKING_OFF = "off: no cross-encoder or model is named (hero[rerank=…]); the fused order stays"
+RERANKING_OFF = "off: hero[rerank=…] names no cross-encoder or model; the fused order stays"
 """What a trace says of reranking where the line names no reranker."""
 
 _QUOTE = 88
@@ -286,10 +286,10 @@ class HeroEvidence:
         """Why the route was taken."""
         size, trail, settings = self._tools.sizes[self._source], self._trail, self._settings
         if self.route == "whole":
-            return f"{size:,} characters are no more than the {settings.route:,} that are shown whole"
+            return f"{size:,} characters: sources up to {settings.route:,} are shown whole"
         if trail is None:
-            return "the query failed before it was searched" if self.failure else "the query has no words"
-        long = f"{size:,} characters are too many to be shown whole at once"
+            return "the query failed before the search" if self.failure else "the query has no words"
+        long = f"{size:,} characters are too many to show whole"
         if trail.failure is not None:
             return f"{long}; reranking failed"
         if self.sufficient:
@@ -298,7 +298,7 @@ class HeroEvidence:
         if self.route == "fallback":
             return f"{weak}, and all {size:,} characters fit"
         if not settings.fallback:
-            return f"{weak}, and falling back is switched off"
+            return f"{weak}, and the fallback is off"
         return f"{weak}, but of {size:,} characters only {self._tools.fits:,} fit"
 
     @property

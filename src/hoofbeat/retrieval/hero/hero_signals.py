@@ -47,7 +47,7 @@ NAVIGATION = frozenset({"sections", "titles"})
 class HeroSettings(Struct, frozen=True, kw_only=True):
     """The settings of HERO. The paper gives `route`, `k` and `top`; the other numbers are ours.
 
-    `route`: sources up to so many characters are shown whole, 0 for none. `dense` to `titles`: the signals' weights in
+    `route`: sources up to this length are shown whole, 0 for none. `dense` to `titles`: the signals' weights in
     the fusion, 0 to leave one out. `first`: how deep each signal goes in a source. `depth`: how many children a
     reranker reads. `parents` and `neighbours`: whether children bring their section, and how many sections on each
     side of it; `span`: the characters that such a passage may have. `enough`: evidence below it is weak. `fits`:
@@ -76,13 +76,13 @@ class HeroSettings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not all(0 <= weight < math.inf for weight in self.weights.values()) or not any(self.weights.values()):
             raise UsageError(
-                "HERO needs a signal: no weight is negative and not all are 0",
+                "HERO's weights must not be negative, and at least one must be above 0",
                 fix=f"give at least one of {', '.join(SIGNALS)} a weight above 0",
             )
         if min(self.k, self.first, self.depth, self.span, self.top) < 1 or min(self.route, self.neighbours) < 0:
             raise UsageError(
-                "HERO can't work with these numbers",
-                fix="k, first, depth, span and top are at least 1; route and neighbours at least 0",
+                "a number in HERO's settings is too small",
+                fix="set k, first, depth, span and top to at least 1, route and neighbours to at least 0",
             )
 
     @property
@@ -209,8 +209,8 @@ def read_words(path: Path) -> list[SynonymGroup]:
         words = [word.strip() for word in line.partition("#")[0].replace(";", "\t").split("\t") if word.strip()]
         if len(words) == 1:
             raise UsageError(
-                f"line {number} of {path} has one word only: {words[0]!r}",
-                fix="write words for the same thing on one line, separated by tabs or semicolons",
+                f"line {number} of {path} has only one word: {words[0]!r}",
+                fix="write synonyms on one line, separated by tabs or semicolons",
             )
         groups += [SynonymGroup(terms=words)] if words else []
     return groups
@@ -326,7 +326,7 @@ class Signals:
         self._expansions = load_expansions(settings.expand)
 
     def postings(self) -> Postings | ShardedPostings:
-        """Which term stands in which child."""
+        """Which term is in which child."""
         return self.layout.children.bm25(_K1, _B, partitioned=True).postings
 
     def asked(self, query: SearchQuery) -> HeroQuery:

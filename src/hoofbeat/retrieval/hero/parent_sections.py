@@ -49,7 +49,7 @@ class Navigation(NamedTuple):
 
 
 class HeroLayout:
-    """Children and the sections they stand in, for any number of documents."""
+    """Children and the sections they are in, for any number of documents."""
 
     def __init__(self, children: PassageCollection, sections: PassageCollection, headings: PassageCollection) -> None:
         if not children.documents == sections.documents == headings.documents:
@@ -71,7 +71,7 @@ class HeroLayout:
         return len(self.starts)
 
     def sections_of(self, children: Indices) -> Indices:
-        """The sections (ascending) that these children stand in."""
+        """The sections (ascending) that these children are in."""
         return np.unique(self.section_of[children])
 
 

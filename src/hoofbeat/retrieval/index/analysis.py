@@ -226,7 +226,8 @@ class Analyzer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             re.compile(self.pattern)
         except re.error as error:
             raise UsageError(
-                f"the word pattern {self.pattern!r} is no regular expression: {error}", fix="mend or leave it out"
+                f"the word pattern {self.pattern!r} is not a regular expression: {error}",
+                fix="correct it or leave it out",
             ) from error
 
     def describe(self) -> dict[str, str | bool]:

@@ -128,7 +128,7 @@ class Chunking(Struct, frozen=True):
         unit = match[1] if match else ""
         if match is None or unit not in get_args(Unit) or (match[2] and unit not in _SIZED):
             raise UsageError(
-                f"{text!r} is no way to cut texts",
+                f"{text!r} is not a way to cut texts",
                 fix="write words:160/32, tokens:512/128, sentences:128, truncate:512, sections, headings, "
                 "children:160/32, subsections, subheadings, whole or auto",
             )
@@ -137,8 +137,8 @@ class Chunking(Struct, frozen=True):
         overlap = int(match[3]) if match[3] else (0 if match[2] else default_overlap)
         if (unit in _SIZED and size < 1) or (overlap and (unit not in _OVERLAPPING or overlap >= size)):
             raise UsageError(
-                f"can't cut into pieces of {size} {unit} with {overlap} shared",
-                fix="a piece has at least one, and shares less than its size; words, tokens and children can be shared",
+                f"can't cut into pieces of {size} {unit} that overlap by {overlap}",
+                fix="use a size of at least 1 and a smaller overlap; only words, tokens and children can overlap",
             )
         return cls(unit, size, overlap)  # type: ignore[arg-type]
 
@@ -241,8 +241,8 @@ def chunk(document: Document, size_words: int = 160, overlap_words: int = 32) ->
     """
     if size_words < 1 or not 0 <= overlap_words < size_words:
         raise UsageError(
-            f"can't chunk into {size_words} words with {overlap_words} overlapping",
-            fix="the size is at least 1 word and the overlap is smaller than the size",
+            f"can't cut into {size_words} words that overlap by {overlap_words}",
+            fix="use a size of at least 1 word and a smaller overlap",
         )
     found = cut(document, Chunking("words", size_words, overlap_words))
     return [replace(passage, id=f"{document.id}#{number}") for number, passage in enumerate(found)]

@@ -114,7 +114,7 @@ class DenseSearcher:
             or bounds[-1] > len(self)
             or (np.diff(bounds) < 0).any()
         ):
-            raise UsageError(f"the bounds of partitions must ascend from 0 to {len(self)} at most", fix="check them")
+            raise UsageError(f"the bounds of partitions must ascend from 0 to at most {len(self)}", fix="check them")
         chosen = np.arange(len(bounds) - 1) if parts is None else np.asarray(parts, np.int64)
         if len(chosen) and (chosen[0] < 0 or chosen[-1] >= len(bounds) - 1 or (np.diff(chosen) <= 0).any()):
             raise UsageError(f"the partitions to search must ascend from 0 to {len(bounds) - 2}", fix="check them")
@@ -136,7 +136,7 @@ class DenseSearcher:
                 fix="encode queries and documents with the same encoder",
             )
         if not np.isfinite(queries).all() or np.abs(queries).max(initial=0.0) > 1e18:
-            raise InputError("a query's vector is not finite or far too long", fix="encode the query again")
+            raise InputError("a query's vector is not finite or much too long", fix="encode the query again")
         return queries
 
     def _margins(self, queries: Vectors) -> NDArray[np.float64]:
@@ -363,9 +363,9 @@ def approximate_settings(search: str) -> tuple[str, int]:
 
 
 def check_search(search: str) -> None:
-    """Refuse what is no dense search."""
-    if search != "exact":
-        _written(search)
+    """Refuse an unknown kind of dense search."""
+    if search != "exact" and _written(search)[0].startswith("hnsw"):
+        _faiss()  # a missing extra is found before anything is indexed or asked
 
 
 def _written(search: str) -> re.Match[str]:
@@ -376,7 +376,7 @@ def _written(search: str) -> re.Match[str]:
         )
     if match[2] and not 1 <= int(match[3]) <= int(match[2]):
         raise UsageError(
-            f"{int(match[3])} of {int(match[2])} lists can't be searched", fix="write ivf:LISTS/PROBES, 1 or more each"
+            f"can't search {int(match[3])} of {int(match[2])} lists", fix="write ivf:LISTS/PROBES, both at least 1"
         )
     if match[5] and not int(match[5]):
         raise UsageError("an effort of 0 finds nothing", fix="write for example hnsw:128")
@@ -473,7 +473,7 @@ class Ivf(ApproximateSearcher):
         self.lists = min(wanted, max(1, len(self)))
         self.probes = min(probes or max(16, self.lists // 16), self.lists)
         self.seed = seed
-        with progress.task("clustering vectors", _ROUNDS + 1) as task:
+        with progress.task("Cluster vectors", _ROUNDS + 1) as task:
             self._centres = self._cluster(task.advance)
             nearest = self._assign(np.arange(len(self)))
             task.advance()
@@ -557,7 +557,7 @@ class Hnsw(ApproximateSearcher):
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
-            with progress.task("building a graph", len(self)) as task:
+            with progress.task("Build the vector graph", len(self)) as task:
                 for start in range(0, len(self), _BLOCK):
                     rows = self.rows.block(slice(start, start + _BLOCK))
                     self._index.add(np.ascontiguousarray(rows))

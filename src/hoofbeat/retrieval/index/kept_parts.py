@@ -45,6 +45,10 @@ class PartPlace(NamedTuple):
         """A place in this one."""
         return PartPlace(self.folder / name, f"{self.url}/{name}" if self.url else "")
 
+    def sees(self) -> list[Path]:
+        """What a worker must see to read it: nothing where it can fetch it from the store."""
+        return [] if self.url else [self.folder]
+
 
 class IndexHome(NamedTuple):
     """Where a command keeps its indexes (a folder or a store's address; empty for the cache), in how many shards."""
@@ -87,7 +91,7 @@ def _checked_folder(place: str) -> str:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as err:
         raise OutputError(
-            f"indexes can't be kept there: {err.strerror}", where=place, fix="name another folder with --index"
+            f"indexes can't be stored there: {err.strerror}", where=place, fix="name another folder with --index"
         ) from err
     return str(folder) if place else ""
 
@@ -115,8 +119,8 @@ def kept(
                 build(draft.path)
                 draft.finish(Manifest(kind=INDEX_KIND, title=target.name, settings=settings))
         except OutputError as err:
-            fix = "make room, or keep indexes elsewhere: set HOOFBEAT_CACHE to another folder"
-            raise OutputError(f"an index can't be kept: {err.what}", where=err.where, fix=fix) from err
+            fix = "free some space, or set HOOFBEAT_CACHE to another folder"
+            raise OutputError(f"an index can't be stored: {err.what}", where=err.where, fix=fix) from err
         if url:
             put(target, url)
         return load(target)

@@ -98,7 +98,7 @@ class Scratch(NamedTuple):
 
     @classmethod
     def of(cls, texts: int) -> Scratch:
-        """Room for so many texts."""
+        """Room for this many texts."""
         return cls(np.empty(texts, np.float32), np.empty(texts, np.float32), np.empty(texts, np.intp))
 
 
@@ -273,7 +273,7 @@ class Bm25:
         threads: int | None = None,
     ) -> None:
         if not (0 <= k1 < float("inf") and 0 <= b <= 1):
-            raise UsageError(f"BM25 can't have k1={k1:g}, b={b:g}", fix="k1 is at least 0, b lies between 0 and 1")
+            raise UsageError(f"BM25 can't use k1={k1:g}, b={b:g}", fix="use k1 of at least 0, and b from 0 to 1")
         self.postings = postings
         self.k1 = k1
         self.b = b
@@ -305,7 +305,7 @@ class Bm25:
     def search(
         self, queries: Sequence[str], k: int, allowed: Indices | None = None, *, weighted: bool = False
     ) -> list[Ranking]:
-        """The `k` best texts for each query; texts that share no term with it are no hits.
+        """The `k` best texts for each query; texts that share no term with it are not hits.
 
         `allowed` (ascending positions) restricts the search; the statistics stay those of the whole collection (or of
         the partitions). `weighted` weighs the query's terms by BM25 too.
@@ -412,7 +412,7 @@ class Bm25:
         row = slice(self.postings.starts[term], self.postings.starts[term + 1])
         texts, counts = self.postings.texts[row], self.postings.counts[row].astype(np.float64)
         if texts.min() < 0 or texts.max() >= len(self.postings.lengths):
-            raise ArtefactError("the lexical index names texts that are not there", fix="build the index again")
+            raise ArtefactError("the lexical index names texts that don't exist", fix="build the index again")
         if self._partition_of is not None:
             runs = self._runs(term)
             idf = np.repeat(_idf(self._sizes[runs.partitions], runs.frequencies), runs.frequencies)
@@ -486,5 +486,5 @@ def _checked_partitions(partition_of: ArrayLike | None, total: int) -> Indices |
     if partitions.shape != (total,) or (total and partitions.dtype.kind not in "iu"):
         raise UsageError(f"{total} texts need {total} whole numbers of partitions", fix="give one number for each text")
     if total and (partitions[0] < 0 or (np.diff(partitions) < 0).any()):
-        raise UsageError("the texts of a partition must follow each other", fix="order texts by partition, from 0 up")
+        raise UsageError("the texts of a partition must be adjacent", fix="order texts by partition, starting at 0")
     return partitions.astype(np.int64)

@@ -69,7 +69,7 @@ def check_store(store: str) -> None:
 def _storage_of(store: str) -> Storage:
     storage = check_storage(store.partition("#")[2] or "float32")
     if storage not in _TYPES:
-        raise UsageError(f"a database can't keep vectors as {storage}", fix=f"use one of {', '.join(_TYPES)} after #")
+        raise UsageError(f"a database can't store vectors as {storage}", fix=f"use one of {', '.join(_TYPES)} after #")
     return storage
 
 
@@ -126,7 +126,7 @@ class VectorTable:
         [[version]] = self.connection.run(f"SELECT extversion FROM pg_extension WHERE extname = '{_EXTENSION}'")  # noqa: S608
         if tuple(int(part) for part in version.split(".")[:2]) < _MIN_VERSION:
             raise UsageError(
-                f"the database has pgvector {version}, and 0.8 or newer is needed",
+                f"the database has pgvector {version}, but 0.8 or newer is needed",
                 where=self.server.where,
                 fix="upgrade pgvector on the server, then run: ALTER EXTENSION vector UPDATE",
             )
@@ -185,7 +185,7 @@ class VectorTable:
             f"CREATE TABLE {self.name} "
             f"(place integer PRIMARY KEY, owner integer NOT NULL, vector {self.type}({held.dimension}) NOT NULL)"
         )
-        with progress.task("loading vectors into PostgreSQL", len(held)) as task:
+        with progress.task("Load vectors into PostgreSQL", len(held)) as task:
             for start in range(0, len(held), _SENT):
                 rows = self._packed(start, made.owners[start : start + _SENT], held.block(slice(start, start + _SENT)))
                 stream = io.BytesIO(_COPY_HEADER + rows + _COPY_END)
@@ -400,14 +400,14 @@ def open_table(
     """The search over a collection in a database, loaded if need be; with the rows' passages and the loaded facts."""
     kind, effort = approximate_settings(search)
     if kind == "ivf":
-        raise UsageError("vectors in PostgreSQL are searched by exact or hnsw", fix="leave search=ivf out")
+        raise UsageError("vectors in PostgreSQL can be searched by exact or hnsw only", fix="leave search=ivf out")
     table = VectorTable(store, key, encoder)
     owners = table.open(make, progress)
     if len(owners) != table.rows:
         raise InputError(
             f"the table has {len(owners)} vectors instead of {table.rows}",
             where=f"{table.server.where}, {table.name}",
-            fix=f"remove it (DROP TABLE {table.name}) and its line in hoofbeat_collections, then run the same again",
+            fix=f"remove it (DROP TABLE {table.name}) and its line in hoofbeat_collections, then run the command again",
         )
     if not kind:
         return PostgresSearcher(table), owners, table.facts

@@ -3,10 +3,10 @@
 The folder holds plain little-endian arrays (`.npy`), the terms in order (`terms.json`) and `postings.json`, which is
 written last and says what the others are: format, analysis, counts, sizes. A folder without it is not an index.
 
-Texts are turned into postings block by block, on as many threads as there are cores. Terms are numbered as they come,
-which depends on what ran when, and again at the end in the order of their characters: the same texts give the same
-index however the work was shared out. Blocks wait on disk, three or four bytes per posting, until all are there; then
-the index is laid out term by term.
+Texts are turned into postings block by block, on as many threads as there are cores, or by workers of a cluster, which
+read their blocks by themselves. Terms are numbered as they come, which depends on what ran when, and again at the end
+in the order of their characters: the same texts give the same index however the work was shared out. Blocks wait on
+disk, three or four bytes per posting, until all are there; then the index is laid out term by term.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hoofbeat.engine import available_cores, current_engine
 from hoofbeat.errors import ArtefactError, OutputError
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer, Numberer, TermVocabulary
+from hoofbeat.retrieval.index.stored_texts import StoredTexts, TextStretch
 from hoofbeat.retrieval.index.topk import Indices
 
 Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
@@ -85,8 +86,8 @@ class _Inverter:
     def __reduce__(self) -> tuple[Callable[..., _Inverter], tuple[Analyzer]]:
         return _inverter_elsewhere, (self.numberer.analyzer,)
 
-    def __call__(self, texts: list[str]) -> tuple[InvertedBlock, list[str]]:
-        block = invert(self.numberer, texts)
+    def __call__(self, texts: list[str] | TextStretch) -> tuple[InvertedBlock, list[str]]:
+        block = invert(self.numberer, texts.read() if isinstance(texts, TextStretch) else texts)
         return block, self.numberer.names_of(block.terms) if self._elsewhere else []
 
     def numbered(self, found: tuple[InvertedBlock, list[str]]) -> InvertedBlock:
@@ -109,15 +110,18 @@ class PostingsLayout(NamedTuple):
     lengths: NDArray[np.int32]
 
 
-def invert_all(texts: Iterable[str], analyzer: Analyzer, task: Task, threads: int | None = None) -> PostingsLayout:
-    """Analyse and invert all texts on so many threads; None means as many as there are cores, up to four."""
+def invert_all(
+    texts: Iterable[str] | StoredTexts, analyzer: Analyzer, task: Task, threads: int | None = None
+) -> PostingsLayout:
+    """Analyse and invert all texts on `threads` threads; None means as many as there are cores, up to four."""
     inverter = _Inverter(Numberer(analyzer))
     totals = np.zeros(0, np.int64)
     lengths: list[NDArray[np.int64]] = []
     widest: np.dtype[np.unsignedinteger] = np.dtype(np.uint8)
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
         threads = min(available_cores(), _MOST_THREADS) if threads is None else max(1, threads)
-        for found in current_engine().map(inverter, _blocks(texts), threads=True, workers=threads):
+        sees = texts.place.sees() if isinstance(texts, StoredTexts) else []
+        for found in current_engine().map(inverter, _blocks(texts), threads=True, workers=threads, sees=sees):
             block = inverter.numbered(found)
             if len(block.terms) and block.terms.max() >= len(totals):
                 totals = np.concatenate([totals, np.zeros(block.terms.max() + 1, np.int64)])
@@ -152,8 +156,11 @@ def _lay_out(
     return texts, counts, np.concatenate([np.empty(0, np.int32), *lengths]).astype(np.int32)
 
 
-def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
+def _blocks(texts: Iterable[str] | StoredTexts) -> Iterator[list[str] | TextStretch]:
     """The texts in blocks of limited number and length."""
+    if isinstance(texts, StoredTexts):
+        yield from texts.stretches()
+        return
     block: list[str] = []
     characters = 0
     for text in texts:
@@ -184,7 +191,7 @@ class _Meta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Postings:
-    """Which term stands how often in which text: what every BM25 over the same texts shares.
+    """How often each term occurs in each text: what every BM25 over the same texts shares.
 
     Rows are terms: `texts[starts[t]:starts[t + 1]]` are the texts with term `t` in ascending order, `counts` beside;
     `lengths` are the texts' numbers of terms.
@@ -207,7 +214,7 @@ class Postings:
     @classmethod
     def build(
         cls,
-        texts: Iterable[str],
+        texts: Iterable[str] | StoredTexts,
         analyzer: Analyzer = ENGLISH,
         progress: Progress = SILENT,
         *,
@@ -255,12 +262,12 @@ class Postings:
         try:
             for name, size in meta.sizes.items():
                 if (folder / name).stat().st_size != size:
-                    raise ValueError(f"{name} has another size than when it was written")
+                    raise ValueError(f"the size of {name} has changed since it was written")
             names = json.loads((folder / _TERMS).read_text("ascii"))
             starts, texts, counts, lengths = (_mapped(folder / f"{name}.npy") for name in _NAMES)
             found = (len(lengths), len(names), len(starts) - 1, len(texts), len(counts), int(starts[-1]))
             if found != (meta.texts, meta.terms, meta.terms, meta.postings, meta.postings, meta.postings):
-                raise ValueError("its files do not belong together")
+                raise ValueError("its files do not match")
             if starts[0] != 0 or (np.diff(starts) <= 0).any():
                 raise ValueError("starts.npy does not ascend")
         except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:
@@ -296,7 +303,7 @@ def _mapped(path: Path) -> NDArray[Any]:
         if array.size:
             raise
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(f"{path.name} holds no list of whole numbers")
+        raise ValueError(f"{path.name} does not hold a list of whole numbers")
     return np.asarray(array)
 
 
@@ -305,9 +312,7 @@ def _read_meta(folder: Path, analyzer: Analyzer) -> _Meta:
     try:
         meta = msgspec.json.decode((folder / _META).read_bytes(), type=_Meta, strict=True)
     except FileNotFoundError as error:
-        raise ArtefactError(
-            "there is no lexical index, or only part of one", where=where, fix="build the index"
-        ) from error
+        raise ArtefactError("the lexical index is missing or incomplete", where=where, fix="build the index") from error
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ArtefactError(f"{_META} can't be read: {error}", where=where, fix=_BUILD_AGAIN) from error
     if meta.format != _FORMAT:
@@ -317,8 +322,8 @@ def _read_meta(folder: Path, analyzer: Analyzer) -> _Meta:
     if meta.analysis != (wanted := analyzer.describe()):
         differing = [name for name in wanted if meta.analysis.get(name) != wanted[name]]
         raise ArtefactError(
-            f"the lexical index was made by another analysis ({', '.join(differing) or 'more settings'})",
+            f"the lexical index was made with another analysis ({', '.join(differing) or 'more settings'})",
             where=where,
-            fix="build the index again, or search with the analysis it was made by",
+            fix="build the index again, or search with its analysis",
         )
     return meta

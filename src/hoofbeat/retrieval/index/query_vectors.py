@@ -85,7 +85,7 @@ def instructions(name: str) -> Instructions:
     path, entry = split_table(name)
     known = read_table(path, _File).instructions() if path else _known()
     if entry not in known:
-        fix = f"choose one of: {', '.join(known)}; or a file of yours: FILE.toml#NAME"
+        fix = f"choose one of: {', '.join(known)}; or your own file: FILE.toml#NAME"
         raise UsageError(f"there are no instructions {name!r}", fix=fix)
     return known[entry]
 

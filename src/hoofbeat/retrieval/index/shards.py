@@ -24,19 +24,15 @@ from numpy.typing import NDArray
 from hoofbeat.engine import current_engine
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.records import Passage
 from hoofbeat.retrieval.index.analysis import Analyzer, TermVocabulary
 from hoofbeat.retrieval.index.chunking import indexed_text
 from hoofbeat.retrieval.index.dense_search import DenseSearcher, Vectors
 from hoofbeat.retrieval.index.kept_parts import PartPlace, found_part, kept
 from hoofbeat.retrieval.index.lexical_search import Bm25, CollectionSize, QueryBag, QueryWeigher
 from hoofbeat.retrieval.index.postings import Postings
+from hoofbeat.retrieval.index.stored_texts import opened
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, Rankings, check_k
 from hoofbeat.retrieval.index.window_pieces import PieceSearcher
-from hoofbeat.store.tables import IndexedTable
-
-PASSAGES = "passages.jsonl"
-"""The file of a collection's passages in their part."""
 
 _DOCUMENTS = "documents.npy"
 _TERMS = "terms.json"
@@ -119,7 +115,7 @@ class LexicalShards(NamedTuple):
         settings: dict[str, object] = {"analysis": self.analyzer.describe(), "passages": [first, last]}
 
         def build(draft: Path) -> None:
-            table = found_part(self.passages, lambda folder: IndexedTable(folder / PASSAGES, Passage))
+            table = opened(self.passages)
             documents = np.zeros(last - first, np.int32)
 
             def texts() -> Iterable[str]:
@@ -196,8 +192,7 @@ def _counted(shards: LexicalShards, progress: Progress) -> CollectionTerms:
     counts: Counter[str] = Counter()
     texts = terms = 0
     with progress.task("lexical index", shards.edges.shards) as task:
-        sees = [] if shards.place.url else [shards.place.folder]
-        for found in current_engine().map(_CountTerms(shards), range(shards.edges.shards), sees=sees):
+        for found in current_engine().map(_CountTerms(shards), range(shards.edges.shards), sees=shards.place.sees()):
             for name, frequency in zip(found.names, found.frequencies.tolist(), strict=True):
                 counts[name] += frequency
             texts, terms = texts + found.size.texts, terms + found.size.terms
@@ -420,5 +415,4 @@ def _one_after_the_other(found: Sequence[Rankings]) -> Rankings:
 
 def _on_shards(work: Callable[[Any], Any], parts: Sequence[Any], place: PartPlace) -> Iterable[Any]:
     """What each shard found, by the worker that keeps it open."""
-    sees = [] if place.url else [place.folder]
-    return current_engine().map(work, parts, home=lambda part: int(part.shard), sees=sees)
+    return current_engine().map(work, parts, home=lambda part: int(part.shard), sees=place.sees())

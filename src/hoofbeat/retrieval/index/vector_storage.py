@@ -43,7 +43,7 @@ def check_storage(name: str) -> Storage:
 class VectorRows:
     """Rows of numbers in one of the storages; `longest` is the length of the longest, for bounds on rounding errors.
 
-    32-bit rows that lie contiguous, memory-mapped ones too, are used in place. `fast` says whether pairs are scored by
+    Contiguous 32-bit rows, also memory-mapped ones, are used in place. `fast` says whether pairs are scored by
     numba, if it is installed; by default once there has been enough to do. It changes no score.
     """
 

@@ -63,7 +63,7 @@ class WindowTally(Struct, frozen=True, kw_only=True):
             f"{self.longer:,} of {self.passages:,} passages are longer than the {self.window} tokens that {name} reads"
         )
         if self.unread:
-            return f"{long}; {self.share:.1%} of the text is in no vector (truncate=yes)"
+            return f"{long}; no vector covers {self.share:.1%} of the text (truncate=yes)"
         return f"{long} ({self.share:.1%} of the text is behind them): they have a vector for each part"
 
 

@@ -222,7 +222,7 @@ def _counted(path: Path, listing: Listing, grades: Mapping[str, Mapping[str, int
         number = listing.number(name)
         if number is None:
             raise InputError(
-                f"a hit is for a query that is not there: {name!r}", where=str(path), fix="make the ranking again"
+                f"a hit refers to a missing query: {name!r}", where=str(path), fix="make the ranking again"
             )
         mine, judged = counts[number - 1], grades.get(name, {})
         mine.spans.append((hits[0][0], len(hits)))

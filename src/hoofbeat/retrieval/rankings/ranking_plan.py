@@ -21,7 +21,6 @@ from hoofbeat.retrieval.rankings.rankings_folder import (
     MEASURES,
     TrecRun,
     asked_models,
-    line_cost,
     line_facts,
     measure_run,
     rank_line,
@@ -30,7 +29,7 @@ from hoofbeat.retrieval.rankings.rankings_folder import (
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
-from hoofbeat.store.artefact import count_outcomes
+from hoofbeat.store.artefact import clear_abandoned, count_outcomes, folder_entries
 from hoofbeat.store.files import output_errors
 from hoofbeat.store.tables import read_tsv, write_jsonl, write_tsv
 from hoofbeat.window import tokens_at_most
@@ -113,7 +112,7 @@ class RankedLine(NamedTuple):
 
 
 def read_lines(lines: Sequence[str]) -> tuple[Variant, ...]:
-    """Every line that these stand for, in canonical form; the same line twice counts once."""
+    """Every line that these give, in canonical form; the same line twice counts once."""
     systems = {str(parse(variant.line)): variant for line in lines for variant in variants(line)}
     return tuple(Variant(line, variant.settings) for line, variant in systems.items())
 
@@ -133,11 +132,9 @@ def plan_rankings(
     """Check what is to be ranked before anything is done; `read_lines` gives the systems."""
     parsed = [Measure.parse(measure) for measure in measures]
     if runs and not collection.qrels:
-        raise UsageError(
-            "a run is measured, and here is nothing to measure it by", fix="name a benchmark with judgments"
-        )
+        raise UsageError("a run can't be measured without judgments", fix="name a benchmark with judgments")
     if runs and where:
-        raise UsageError("a run ranks what it ranks, so --where can't change it", fix="leave one of the two out")
+        raise UsageError("--where can't change what an existing run ranks", fix="leave one of the two out")
     documents = collection.chosen(where)
     if collection.qrels:
         _check_depth(parsed, top)
@@ -215,8 +212,8 @@ def _check_depth(measures: Sequence[Measure], top: int) -> None:
     deepest = max((measure for measure in measures if measure.cutoff), key=lambda each: each.cutoff or 0, default=None)
     if deepest is not None and deepest.cutoff is not None and deepest.cutoff > top:
         raise UsageError(
-            f"{deepest} looks at more than the {top} documents that are ranked",
-            fix=f"--top {deepest.cutoff}, or name other measures with --measure",
+            f"{deepest} needs more than the {top} documents that are ranked",
+            fix=f"use --top {deepest.cutoff}, or other measures (--measure)",
         )
 
 
@@ -231,16 +228,18 @@ def _places(output: Path, systems: Sequence[Variant]) -> list[tuple[Path, Varian
     listing = output / _LISTING
     before = {row["folder"]: row["line"] for row in read_tsv(listing)} if listing.is_file() else {}
     known = {*before, _LISTING, _COMPARISON}
-    strange = sorted(path.name for path in output.iterdir() if path.name not in known) if output.is_dir() else []
+    found = [path.name for path in folder_entries(output)] if output.is_dir() else []
+    strange = [name for name in found if name not in known]
     if strange or (output.exists() and not output.is_dir()):
         raise OutputError(
-            f"what is there is not an earlier run of several lines ({', '.join(strange[:3]) or 'a file'})",
+            f"not overwritten: not an earlier run of several lines ({', '.join(strange[:3]) or 'a file'})",
             where=str(output),
             fix="choose another folder with -o",
         )
     places = [(output / f"{number:02d}-{_slug(each.line)}", each) for number, each in enumerate(systems, start=1)]
     with output_errors(output):
         output.mkdir(parents=True, exist_ok=True)
+        clear_abandoned(output)
     listed = before | {folder.name: each.line for folder, each in places}
     write_tsv(listing, ("folder", "line"), sorted(listed.items()))
     return places
@@ -269,7 +268,7 @@ def find_evidence(
 ) -> Artefact:
     """Find the evidence of every document by itself for every question, by the plan's one line; write its folder."""
     if len(plan.systems) > 1:
-        raise UsageError("evidence is found by one line at a time", fix="give one --with, without braces")
+        raise UsageError("evidence can be found with one line at a time", fix="give one --with, without braces")
     retriever = Retriever(indexes, plan.systems[0].line, model=models)
     queries = [(question.id, question.full_text) for question in plan.collection.questions]
     names = list(indexes.documents if plan.documents is None else plan.documents)
@@ -287,7 +286,7 @@ def find_evidence(
         draft.finish(
             Manifest(
                 kind=_EVIDENCE,
-                title=f"{retriever.line}, source by source",
+                title=f"{retriever.line}, per source",
                 command=list(plan.command),
                 inputs=plan.collection.inputs,
                 settings={
@@ -301,7 +300,7 @@ def find_evidence(
                 prompts=retriever.prompts,
                 counts=count_outcomes(outcomes),
                 metrics={"routes": dict(sorted(routes.items()))},
-                cost=line_cost(retriever, models, encoders),
+                cost=models.cost,
             )
         )
     return open_artefact(target, _EVIDENCE)

@@ -71,29 +71,29 @@ def _read(path: Path, collection: TestCollection, top: int) -> TrecRun:
     asked = {question.id for question in collection.questions}
     kept = {question: found for question, found in scores.items() if question in asked}
     if not kept:
-        some = f"; the first of it is {next(iter(scores))!r}" if scores else ""
+        some = f"; its first question is {next(iter(scores))!r}" if scores else ""
         raise InputError(
-            f"the run ranks nothing for any of these questions{some}",
+            f"the run ranks nothing for these questions{some}",
             where=str(path),
-            fix=f"check that its question ids are those of {collection.name}",
+            fix=f"check that its question ids match those of {collection.name}",
         )
     ranked = {document for found in kept.values() for document in found}
     unknown = len(ranked - collection.ids)
     if unknown == len(ranked):
         raise InputError(
-            f"none of the documents of the run is in {collection.name}; one of them is {min(ranked)!r}",
+            f"no document of the run is in {collection.name}; one of its documents is {min(ranked)!r}",
             where=str(path),
-            fix="check that it ranks these documents, by their ids",
+            fix="check that it uses the ids of these documents",
         )
     deepest = max(map(len, kept.values()))
     told = (
-        (len(scores) - len(kept), "questions of the run are not asked here; they are left out"),
-        (len((asked & collection.qrels.keys()) - kept.keys()), "questions are not in the run; they count 0"),
+        (len(scores) - len(kept), "questions of the run are not in the collection; they are ignored"),
+        (len((asked & collection.qrels.keys()) - kept.keys()), "questions are missing in the run; they count as 0"),
         (unknown, "documents of the run are not in the collection; they count as not relevant"),
     )
     notes = [f"{count} {words}" for count, words in told if count]
     if deepest > top:
-        notes.append(f"the run ranks up to {deepest} documents; the first {top} count, as for the lines")
+        notes.append(f"the run ranks up to {deepest} documents; only the first {top} count, as for the lines")
     return TrecRun(
         name=f"run:{path.name.removesuffix('.gz').rpartition('.')[0] or path.name}",
         hits={question: _hits(question, found, top) for question, found in kept.items()},
@@ -110,7 +110,7 @@ def _scores(path: Path) -> Scores:
             raise InputError(
                 f"the run ranks {hit.document!r} twice for question {hit.question!r}",
                 where=str(path),
-                fix="keep the best of a document's passages, a line a document",
+                fix="keep only the best passage of each document: one line per document",
             )
         found[hit.document] = hit.score
     return scores
@@ -125,9 +125,9 @@ def _hits(question: str, found: dict[str, float], top: int) -> list[Hit]:
 MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
 _MAX_VALUES = 40
 _UNMEASURED = {
-    "unanswerable": "questions have no relevant document among those ranked; they count 0",
-    "without_relevant": "questions have no relevant document at all; they count 0",
-    "unasked": "judged questions are not among the questions; they are left out",
+    "unanswerable": "questions have no relevant document among those ranked; they count as 0",
+    "without_relevant": "questions have no relevant document; they count as 0",
+    "unasked": "judged questions are not among the questions; they are ignored",
 }
 
 
@@ -163,7 +163,7 @@ def rank_line(
         settings={**retriever.describe(), "top": top, **(settings or {}), **line_facts(models)},
         models=asked_models(retriever, models, encoders),
         prompts=retriever.prompts,
-        cost=line_cost(retriever, models, encoders),
+        cost=models.cost if models else Cost(),
     )
     return _write(collection, target, asked, missing, searched, made, measures=measures, documents=documents, seed=seed)
 
@@ -284,12 +284,12 @@ def target_notes(retriever: Retriever, searched: SearchResult, collection: TestC
             count += _brought(retriever, corpus, dict.fromkeys(found), wanted[query.id])
         if not corpus:
             notes.append(
-                f"{agent} searches the documents that it is measured on: its searches brought a relevant document for "
+                f"{agent} searches the documents that it is measured on: its searches found a relevant document for "
                 f"{count} of {len(judged)} questions before the query was written; in=CORPUS searches another corpus"
             )
         elif count:
             notes.append(
-                f"{agent}: for {count} of {len(judged)} questions its searches brought the text of a relevant "
+                f"{agent}: for {count} of {len(judged)} questions its searches found the text of a relevant "
                 f"document, which {corpus} also holds, before the query was written"
             )
     return notes
@@ -325,12 +325,6 @@ def line_facts(models: UsedModels | None) -> dict[str, object]:
     return model_facts({f"line {spec}".strip(): model for spec, model in (models.used if models else {}).items()})
 
 
-def line_cost(retriever: Retriever, models: UsedModels | None, encoders: UsedModels | None) -> Cost:
-    """What a line cost, with the endpoints behind its encoders."""
-    behind = encoders.cost if encoders and _endpoints(retriever, encoders) else Cost()
-    return (models.cost if models else Cost()) + behind
-
-
 def remarks(artefact: Artefact) -> list[str]:
     """What a reader of the measures must know: failures, questions that can't be answered, and what stages noted."""
     counts, settings = artefact.manifest.counts, artefact.manifest.settings
@@ -338,8 +332,8 @@ def remarks(artefact: Artefact) -> list[str]:
     told = []
     if counts.failed:
         told.append(
-            f"{line}: {counts.failed} of {counts.failed + counts.kept} queries could not be searched; they are left "
-            "out of its measures (traces.jsonl says why)"
+            f"{line}: {counts.failed} of {counts.failed + counts.kept} queries could not be searched; its "
+            "measures ignore them (traces.jsonl says why)"
         )
     told += [f"{line}: {settings[name]} {words}" for name, words in _UNMEASURED.items() if settings.get(name)]
     if "no_trec_run" in settings:
@@ -376,7 +370,7 @@ def _asked(collection: TestCollection, documents: Collection[str] | None) -> tup
     asked = [question for question in collection.questions if question.id in collection.qrels]
     if not asked:
         raise InputError(
-            "no question of this benchmark names the documents that answer it, so nothing can be measured",
+            "no question of this benchmark names the documents that answer it, so retrieval can't be measured",
             where=collection.name,
             fix="use a benchmark with qrels",
         )
@@ -391,7 +385,7 @@ def _asked(collection: TestCollection, documents: Collection[str] | None) -> tup
         raise InputError(
             "this corpus holds none of the documents that answer the benchmark's questions",
             where=collection.name,
-            fix="name the corpus the benchmark was made from: --corpus; and see what --where leaves",
+            fix="name the corpus the benchmark was made from (--corpus), and check that --where keeps enough documents",
         )
     return asked, missing
 

@@ -87,7 +87,7 @@ def set_statistics(
 
     rows: list[SetRow] = []
     shares: dict[str, dict[str, float]] = {}
-    with progress.task("counting sets", len(sets)) as task:
+    with progress.task("Count sets", len(sets)) as task:
         for each in sets:
             rows.append(_row(each, tokenizer))
             if len(sets) > 1 and rows[-1].documents:

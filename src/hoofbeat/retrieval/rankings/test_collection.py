@@ -69,7 +69,7 @@ class TestCollection(Struct, frozen=True, kw_only=True):
         for text in where:
             name, sign, value = text.partition("=")
             if not sign or not name.strip():
-                raise UsageError(f"{text!r} is no facet", fix="write name=value, for example organ=kidney")
+                raise UsageError(f"{text!r} is not a facet", fix="write name=value, for example organ=kidney")
             wanted.setdefault(name.strip(), set()).add(value.strip())
         found, values = [], dict[str, set[str]]()
         for each in self.documents:
@@ -120,7 +120,7 @@ def open_collection(
     """A benchmark folder, a corpus with queries of one's own, or a folder in BEIR's or R2MED's layout."""
     whole = open_artefact(target, ("benchmark", "corpus")) if (target / "manifest.json").is_file() else None
     if edition and (whole is None or whole.manifest.kind != "benchmark"):
-        raise UsageError("only benchmarks have editions", where=str(target), fix="leave --edition out")
+        raise UsageError("only benchmarks have editions", where=str(target), fix="leave out --edition")
     if whole is not None and whole.manifest.kind == "benchmark":
         if queries:
             raise UsageError("a benchmark has its own questions", fix="name a corpus to search it with --query")
@@ -132,7 +132,7 @@ def open_collection(
             raise UsageError(
                 "a folder in BEIR's or R2MED's layout has its own questions and documents",
                 where=str(target),
-                fix="leave --query and --corpus out, or import its corpus first: hoofbeat corpus import",
+                fix="leave out --query and --corpus, or import its corpus first: hoofbeat corpus import",
             )
         return _public(target, split)
     open_artefact(target)  # says readably what is wrong with it
@@ -145,7 +145,7 @@ def _searched(corpus: Corpus, queries: Sequence[str]) -> TestCollection:
             "a corpus has no questions", where=str(corpus.path), fix="ask with --query TEXT, or name a benchmark"
         )
     if not all(text.strip() for text in queries):
-        raise UsageError("there is nothing to search for", fix="give --query a text")
+        raise UsageError("the query is empty", fix="write a text after --query")
     return TestCollection(
         name=corpus.path.name,
         questions=[Question(id=f"query-{number}", text=text) for number, text in enumerate(queries, start=1)],
@@ -166,7 +166,9 @@ def _public(folder: Path, split: str) -> TestCollection:
     if twice is not None:
         raise InputError(f"two questions have the id {twice!r}", where=str(folder), fix="every question needs its own")
     if not tests.judgments:
-        raise InputError("there are no judgments, so nothing can be measured", where=str(folder), fix="check the qrels")
+        raise InputError(
+            "there are no judgments, so retrieval can't be measured", where=str(folder), fix="check the qrels"
+        )
     documents = published_documents(folder)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in {".jsonl", ".tsv"})
     hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
@@ -190,7 +192,7 @@ def _public(folder: Path, split: str) -> TestCollection:
 def _facets_there(wanted: Mapping[str, set[str]], values: Mapping[str, set[str]]) -> str:
     """What could be asked for instead: the facets, or the values of the facets that were named."""
     if not values:
-        return "these documents have no facets; leave --where out"
+        return "these documents have no facets; leave out --where"
     unknown = [name for name in wanted if name not in values]
     if unknown:
         return f"there is no facet {', '.join(unknown)}; there are {some_of(sorted(values), _MAX_NAMED)}"

@@ -1,4 +1,4 @@
-"""`bm25`: ranks by words in common, in Lucene's form of BM25."""
+"""`bm25`: ranks by shared words, with Lucene's BM25."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Bm25Stage(PassageRanker):
     """BM25 over the passages' words."""
 
     name = "bm25"
-    summary = "ranks by words in common, in Lucene's form of BM25"
+    summary = "ranks by shared words, with Lucene's BM25"
     options = (
-        StageOption("k1", 0.9, "how soon more of the same word counts no more", min_=0),
+        StageOption("k1", 0.9, "how quickly repeated words stop counting", min_=0),
         StageOption("b", 0.4, "how much long passages are penalised", min_=0, max_=1),
         StageOption("query", "plain", "whether repeated words of a query count more", choices=("plain", "weighted")),
         *CUTTING,

@@ -37,17 +37,17 @@ class DenseStage(PassageRanker):
     summary = "ranks by the similarity of an encoder's vectors"
     options = (
         StageOption("encoder", DEFAULT_ENCODER, "minilm, potion, a folder, or the model of an endpoint"),
-        StageOption("queries", "", "the encoder of queries where it is another, as MedCPT's; else the same"),
+        StageOption("queries", "", "a separate encoder for queries, as MedCPT has; by default the same"),
         StageOption(
             "pooling",
             _AUTO,
-            "from token states to a vector, where folders don't say",
+            "from token states to one vector, if the folder does not say",
             choices=(_AUTO, *SPEC_OPTIONS["pooling"]),
         ),
         StageOption(
             "similarity",
             _AUTO,
-            "dot counts the lengths of vectors, cosine does not",
+            "dot uses the lengths of vectors, cosine does not",
             choices=(_AUTO, *SPEC_OPTIONS["similarity"]),
         ),
         StageOption("search", "exact", "exact, ivf or hnsw", check=check_search),
@@ -55,10 +55,13 @@ class DenseStage(PassageRanker):
             "store", "float32", "how vectors are kept: float32, float16, int8, or postgresql://...", check=check_store
         ),
         StageOption(
-            "truncate", "no", "yes: encode only the beginning of what is longer than it reads", choices=("no", "yes")
+            "truncate", "no", "yes: encode only the beginning of texts longer than the window", choices=("no", "yes")
         ),
         StageOption(
-            "instruct", "none", "the instruction before queries: by dataset, or FILE.toml#NAME", check=instructions
+            "instruct",
+            "none",
+            "the instruction before queries: a data set's name, or FILE.toml#NAME",
+            check=instructions,
         ),
         *CUTTING,
     )
@@ -131,14 +134,14 @@ class DenseStage(PassageRanker):
         """Note what had to be assumed of the encoders, and what their windows keep out of vectors."""
         words = instructions(self.word("instruct"))
         if tally is None:
-            told = f"how much {encoder.name} reads of a text is not known: what is longer may be cut"
+            told = f"the window of {encoder.name} is unknown: it may cut long texts"
         else:
             told = tally.in_words(encoder.name)
         self.notes = list(filter(None, dict.fromkeys((encoder.assumption, asking.assumption, told))))
         if is_any_cut(texts, asking, words.query or asking.prompts.query):
             self.notes.append(
                 f"queries longer than the {asking.window} tokens that {asking.name} reads were cut; "
-                f"qchunk=tokens:{asking.window} searches for all of them, piece by piece"
+                f"qchunk=tokens:{asking.window} searches with the whole query, piece by piece"
             )
 
     def _query_encoder(self, encoder: Encoder, tools: StageTools) -> Encoder:
@@ -146,9 +149,9 @@ class DenseStage(PassageRanker):
         asking = tools.indexes.encoder(self.query_tokenizer())
         if asking.dimension != encoder.dimension:
             raise UsageError(
-                f"queries have vectors of {asking.dimension} numbers, and documents of {encoder.dimension}",
+                f"query vectors have {asking.dimension} numbers, but document vectors {encoder.dimension}",
                 where=f"retriever line, {self}",
-                fix="name the two encoders that were trained together",
+                fix="use two encoders that were trained together",
             )
         return asking
 

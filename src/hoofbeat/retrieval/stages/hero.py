@@ -28,13 +28,13 @@ class HeroStage(EvidenceRanker):
     """HERO. Its reranking, parent sections and fallback are for evidence in one source; ranking goes without them."""
 
     name = "hero"
-    summary = "HERO-QA: short sources whole, long ones by four signals, reranking, parent sections and a fallback"
+    summary = "HERO-QA: short sources whole; long ones by four signals, reranking, parent sections and a fallback"
     options = (
-        StageOption("route", _DEFAULT.route, "sources up to so many characters are shown whole", min_=0, max_=1e9),
+        StageOption("route", _DEFAULT.route, "show sources up to this many characters whole", min_=0, max_=1e9),
         StageOption(
             "expand",
             _DEFAULT.expand,
-            "whose synonyms are searched for: terms, none, a domain pack or a table, several joined by +",
+            "where synonyms come from: terms, none, a domain pack or a table, joined by +",
             check=load_expansions,
         ),
         StageOption("dense", _DEFAULT.dense, "the weight of the passages' vectors", min_=0, max_=1e3),
@@ -43,15 +43,17 @@ class HeroStage(EvidenceRanker):
         StageOption("titles", _DEFAULT.titles, "the weight of the headings' words", min_=0, max_=1e3),
         StageOption("k", _DEFAULT.k, "the constant of the fusion", min_=1, max_=1e6),
         StageOption("first", _DEFAULT.first, "how deep each signal goes in a source", min_=1, max_=1e4),
-        StageOption("rerank", _DEFAULT.rerank, "none, or how passages are reranked, as rerank's option with"),
+        StageOption("rerank", _DEFAULT.rerank, "none, or a reranker as in rerank[with=…]"),
         StageOption("depth", _DEFAULT.depth, "how many passages are reranked", min_=1, max_=1e3),
-        StageOption("parents", "on", "whether a passage brings its section", choices=_ON_OFF),
-        StageOption("neighbours", _DEFAULT.neighbours, "how many sections on each side", min_=0, max_=10),
-        StageOption("span", _DEFAULT.span, "the maximum of characters of such a passage", min_=1, max_=1e7),
-        StageOption("top", _DEFAULT.top, "how many passages are shown", min_=1, max_=100),
-        StageOption("fallback", "on", "whether weak evidence gives way to the whole source", choices=_ON_OFF),
-        StageOption("enough", _DEFAULT.enough, "evidence below it is weak", min_=0, max_=1),
-        StageOption("fits", _DEFAULT.fits, "the fallback's maximum of characters", min_=0, max_=1e9),
+        StageOption("parents", "on", "whether to show a passage's whole section", choices=_ON_OFF),
+        StageOption(
+            "neighbours", _DEFAULT.neighbours, "how many neighbouring sections to add on each side", min_=0, max_=10
+        ),
+        StageOption("span", _DEFAULT.span, "the maximum number of characters of such a section", min_=1, max_=1e7),
+        StageOption("top", _DEFAULT.top, "how many passages to show", min_=1, max_=100),
+        StageOption("fallback", "on", "whether to show the whole source where evidence is weak", choices=_ON_OFF),
+        StageOption("enough", _DEFAULT.enough, "evidence with a lower strength is weak", min_=0, max_=1),
+        StageOption("fits", _DEFAULT.fits, "the maximum number of characters for the fallback", min_=0, max_=1e9),
         StageOption("encoder", _DEFAULT.encoder, "the sentence encoder"),
     )
 
@@ -117,7 +119,7 @@ class HeroStage(EvidenceRanker):
     def rank(self, queries: Sequence[SearchQuery], k: int, scope: SearchScope, tools: StageTools) -> list[RankedUnits]:
         """Documents by their best child over the whole corpus, or the children themselves."""
         if self._reranker is not None:
-            self.notes = ["its reranking is for evidence source by source, not used here"]
+            self.notes = ["it reranks only evidence per source, so not here"]
         indexes = tools.indexes
         key = (self.name, str(self))
         if key not in indexes.memory:

@@ -1,4 +1,4 @@
-"""`hyde`: searches for a made-up document that answers the question (Gao and others 2023)."""
+"""`hyde`: searches with an invented document that answers the question (Gao and others 2023)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class HydeStage(DocumentWriter):
     """The documents replace the question for lexical rankers and are averaged with it for dense ones."""
 
     name = "hyde"
-    summary = "searches for a made-up document that answers the question"
+    summary = "searches with an invented document that answers the question"
 
 
 STAGE = HydeStage()

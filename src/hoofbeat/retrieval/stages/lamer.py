@@ -23,12 +23,12 @@ class LamerStage(DocumentWriter):
     """The model sees what a first search found, and writes what it should have found."""
 
     name = "lamer"
-    summary = "adds to the question a document written after a look at what a first search found"
+    summary = "adds to the question a document that the model writes after seeing a first search"
     options = generation_options(
         512,
-        StageOption("top", 10, "how many passages of the first search are shown", min_=1, max_=100),
+        StageOption("top", 10, "how many passages of the first search the model sees", min_=1, max_=100),
         StageOption("with", "bm25", "the line of the first search", check=parse),
-        StageOption("reads", 1200, "how many characters of a passage are shown", min_=50, max_=20000),
+        StageOption("reads", 1200, "how many characters of a passage the model sees", min_=50, max_=20000),
     )
 
     def inner(self) -> tuple[Node, ...]:

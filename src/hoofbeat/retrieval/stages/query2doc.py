@@ -1,4 +1,4 @@
-"""`query2doc`: adds to the question a document written after worked examples (Wang, Yang and Wei 2023)."""
+"""`query2doc`: adds to the question a document that the model writes from examples (Wang, Yang and Wei 2023)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Query2DocStage(DocumentWriter):
     """The document is written after worked examples, and searched for together with the question."""
 
     name = "query2doc"
-    summary = "adds to the question a document written after worked examples"
+    summary = "adds to the question a document that the model writes from examples"
     options = generation_options(
         512,
         StageOption("repeat", 5, "how often the question is repeated for lexical rankers", min_=1, max_=50),
-        StageOption("shots", 2, "how many worked examples the prompt shows", min_=0, max_=4),
+        StageOption("shots", 2, "how many examples the prompt shows", min_=0, max_=4),
     )
 
     def prepare(self) -> None:
@@ -28,9 +28,9 @@ class Query2DocStage(DocumentWriter):
         task, shots = query_task(self.word("task")), self.count("shots")
         if task is not None and len(task.examples) < shots:
             raise UsageError(
-                f"the task {self.word('task')} has {len(task.examples)} examples, and {shots} are to be shown",
+                f"the task {self.word('task')} has {len(task.examples)} examples, but shots={shots}",
                 where=f"retriever line, {self}",
-                fix=f"give shots={len(task.examples)}, or more examples in a file of yours: task=FILE.toml#NAME",
+                fix=f"give shots={len(task.examples)}, or more examples in your own file: task=FILE.toml#NAME",
             )
 
     def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[PromptDraft]:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""`reason`: searches for the final answer of a model that thinks first."""
+"""`reason`: searches with the final answer of a model that thinks first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ReasonStage(DocumentWriter):
     """Only the final answer is used, whether the model thinks in a separate block or before `Answer:`."""
 
     name = "reason"
-    summary = "searches for the final answer of a model that thinks first"
+    summary = "searches with the final answer of a model that thinks first"
     options = generation_options(4096)
     thinks: ClassVar[bool] = True
 

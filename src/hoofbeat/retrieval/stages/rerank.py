@@ -120,7 +120,7 @@ class YesNoReranker:
                     return await self._find_out(model, pair)
             return await (self._likelihood(model, pair) if self._by_logprobs else self._label(model, pair))
 
-        scored = model.run(pairs, work, title=f"reranking: {model.spec}", progress=tools.progress) if pairs else []
+        scored = model.run(pairs, work, title=f"Rerank: {model.spec}", progress=tools.progress) if pairs else []
         results: list[list[float] | Failure] = [query.failure or [] for query in queries]
         for pair, score in zip(pairs, scored, strict=True):
             known = results[pair.query]
@@ -139,7 +139,7 @@ class YesNoReranker:
                 self._by_logprobs = False
                 self.notes.append(
                     f"{model.spec} gives no log-probabilities of Yes and No ({score.message}): texts were labelled "
-                    "relevant or not instead, and texts of the same label keep the order they had"
+                    "relevant or not instead, and texts with the same label keep their order"
                 )
             return label
         if not isinstance(score, Failure):
@@ -202,7 +202,7 @@ class ListwiseReranker:
             query, found = item
             return query.failure or await self._scores(model, query.text, found)
 
-        title = f"reranking: {model.spec}"
+        title = f"Rerank: {model.spec}"
         return model.run(items, work, title=title, progress=tools.progress)
 
     async def _scores(self, model: Model, question: str, texts: Sequence[str]) -> list[float] | Failure:
@@ -270,7 +270,7 @@ class CrossEncoderReranker:
         share = f"{self._behind / max(1, self._tokens):.1%} of the text"
         if self.encoder.cut:
             return [f"{long}: {self.encoder.cut:,} pairs were cut, and up to {share} was not read"]
-        return [f"{long} ({share} is behind them): they were read in parts, and the best part counts"]
+        return [f"{long} ({share} is behind them): they were read in parts; the best part counts"]
 
     def rerank(
         self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
@@ -301,7 +301,7 @@ class CrossEncoderReranker:
 
 
 def _no_number(encoder: CrossEncoder) -> Failure:
-    return Failure(kind="unreadable", message=f"{encoder.name} gave a score that is no number")
+    return Failure(kind="unreadable", message=f"{encoder.name} gave a score that is not a number")
 
 
 class EndpointReranker:
@@ -327,7 +327,7 @@ class EndpointReranker:
             return query.failure or await model.relevance(query.text, [text[: self.chars] for text in found])
 
         items = list(zip(queries, texts, strict=True))
-        return model.run(items, work, title=f"reranking: {model.spec}", progress=tools.progress)
+        return model.run(items, work, title=f"Rerank: {model.spec}", progress=tools.progress)
 
 
 _METHODS = {"yesno": ("window", "stride", "truncate"), "listwise": ("truncate",)}
@@ -349,13 +349,13 @@ class RerankStage(Reranker):
     """Reads query and text together: by a language model, or by a cross-encoder."""
 
     name = "rerank"
-    summary = "reads query and text together: yesno or listwise by a language model, or a cross-encoder"
+    summary = "reads query and text together, with a language model (yesno, listwise) or a cross-encoder"
     options = (
         StageOption("with", "yesno", "yesno, listwise, the folder of a cross-encoder, or its endpoint"),
-        StageOption("model", "", "the language model; the command's where none is named"),
-        StageOption("read", "passage", "what is read of each result", choices=("passage", "document")),
-        StageOption("chars", 2000, "how many characters of a text are read", min_=100, max_=1e9),
-        StageOption("window", 20, "listwise: how many texts are ordered at a time", min_=2, max_=100),
+        StageOption("model", "", "the language model; by default the command's"),
+        StageOption("read", "passage", "which part of each result to read", choices=("passage", "document")),
+        StageOption("chars", 2000, "how many characters of a text to read", min_=100, max_=1e9),
+        StageOption("window", 20, "listwise: how many texts to order at a time", min_=2, max_=100),
         StageOption("stride", 10, "listwise: how far the window moves", min_=1, max_=100),
         StageOption(
             "truncate", "no", "yes: a cross-encoder reads only the beginning of long texts", choices=("no", "yes")
@@ -457,7 +457,7 @@ class RerankStage(Reranker):
             return YesNoReranker(model=self.word("model"), chars=chars)
         if stride > window:
             what = f"a stride of {stride} over a window of {window} would leave texts unread"
-            raise self._wrong(what, "give a stride no larger than the window; half of it is usual")
+            raise self._wrong(what, "use a stride up to the window's size; half of it is usual")
         return ListwiseReranker(model=self.word("model"), window=window, stride=stride, chars=chars)
 
     def _folder(self) -> Path:

@@ -13,7 +13,7 @@ class SearchO1Stage(AgentWriter):
     """Passages are condensed before the model thinks on."""
 
     name = "search-o1"
-    summary = "searches while it thinks, condenses what it finds, and searches for its final answer"
+    summary = "searches while it thinks, summarises what it finds, and searches with its final answer"
     options = agent_options(turns=5, top=10, reads=800)
 
 

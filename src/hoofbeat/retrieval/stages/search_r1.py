@@ -14,7 +14,7 @@ class SearchR1Stage(AgentWriter):
     """The model reads the passages themselves."""
 
     name = "search-r1"
-    summary = "searches while it thinks, reads the passages themselves, and searches for its final answer"
+    summary = "searches while it thinks, reads the passages, and searches with its final answer"
     options = agent_options(turns=4, top=3, reads=800)
     condense: ClassVar[bool] = False
 

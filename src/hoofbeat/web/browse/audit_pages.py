@@ -50,6 +50,7 @@ from hoofbeat.web.browse.links import (
     question_link,
 )
 from hoofbeat.web.browse.open_folders import figures_page, opened_for_script, preparing_page
+from hoofbeat.web.folder_titles import folder_title
 from hoofbeat.web.page_rendering import (
     FOLDER_ERRORS,
     ListPage,
@@ -67,7 +68,7 @@ NAMES = ("label", "level", "a", "b", "topic", "theme")
 _SIZE = 50
 _OFFERED_TOPICS = 60
 _TITLE = 160
-_ORDERS = (("share", "share diverging"), ("diverging", "diverging pairs"), ("number", "number"))
+_ORDERS = (("share", "highest share of disagreement"), ("diverging", "most disagreeing pairs"), ("number", "number"))
 
 
 class AuditQuestionRow(Struct, frozen=True, kw_only=True):
@@ -101,10 +102,10 @@ def audit_questions(request: Request, slug: str) -> HTMLResponse:
     return render(
         request,
         "browse/audit_questions.html",
-        title=f"Questions of {slug}",
+        title=f"Questions: {folder_title(site, folder)}",
         folder=folder,
         index=index,
-        pickers=[*_pickers(index, choices, themes), ("order", "First", _ORDERS, order)],
+        pickers=[*_pickers(index, choices, themes), ("order", "Order", _ORDERS, order)],
         paged=ListPage(
             [_asked(index, place, int(matching[place])) for place in paged.rows],
             paged.number, paged.pages, paged.total,
@@ -136,7 +137,7 @@ def audit_pairs(request: Request, slug: str) -> HTMLResponse:
     return render(
         request,
         "browse/audit_pairs.html",
-        title=f"Pairs of {slug}",
+        title=f"Pairs of sources: {folder_title(site, folder)}",
         folder=folder,
         index=index,
         pickers=_pickers(index, choices, themes),
@@ -249,13 +250,13 @@ _LISTED_TOPICS = 200
 @router.get("/audits/{slug}", response_class=HTMLResponse, include_in_schema=False)
 def audit_page(request: Request, slug: str) -> HTMLResponse:
     """An audit: how often sources disagree, who with whom, and which disagreements are the most serious."""
-    return _overview(request, slug, "browse/audit.html", slug)
+    return _overview(request, slug, "browse/audit.html")
 
 
 @router.get("/audits/{slug}/sources", response_class=HTMLResponse, include_in_schema=False)
 def audit_sources(request: Request, slug: str) -> HTMLResponse:
     """Source by source: who stands apart, and who covers what."""
-    return _overview(request, slug, "browse/audit_sources.html", f"Sources of {slug}")
+    return _overview(request, slug, "browse/audit_sources.html", "Sources: ")
 
 
 @router.get("/audits/{slug}/themes", response_class=HTMLResponse, include_in_schema=False)
@@ -271,7 +272,7 @@ def audit_themes(request: Request, slug: str) -> HTMLResponse:
     return render(
         request,
         "browse/themes.html",
-        title=f"Themes of {slug}",
+        title=f"What the sources disagree about: {folder_title(site, folder)}",
         folder=folder,
         drawn=drawn,
         themes=[(name, count, address(base, theme=number)) for number, (name, count, _) in enumerate(named, start=1)],
@@ -289,21 +290,21 @@ def audit_since(request: Request, slug: str, before: str) -> HTMLResponse:
     site = site_of(request)
     folder, earlier = site.library.folder(slug, KIND), site.library.folder(before, KIND)
     if folder is None or earlier is None or earlier not in asked_too(site, folder):
-        return not_found(request, "There are no two audits of the same questions of these names here.")
+        return not_found(request, "This server has no two audits of these names with the same questions.")
     shift = open_shift(site, folder, earlier)
     if shift is None:
         return preparing_page(request, folder)
     return render(
         request,
         "browse/audit_since.html",
-        title=f"From {before} to {slug}",
+        title="What changed between two audits",
         folder=folder,
         earlier=earlier,
         shift=shift,
     )
 
 
-def _overview(request: Request, slug: str, template: str, title: str) -> HTMLResponse:
+def _overview(request: Request, slug: str, template: str, before: str = "") -> HTMLResponse:
     site = site_of(request)
     folder, opened = audit_of(request, slug)
     index = opened.index
@@ -312,7 +313,7 @@ def _overview(request: Request, slug: str, template: str, title: str) -> HTMLRes
         template,
         folder,
         opened.figures.within(),
-        title=title,
+        title=f"{before}{folder_title(site, folder)}",
         index=index,
         tone=lambda label: tone_class(index, label),
         others=asked_too(site, folder),
@@ -324,11 +325,11 @@ def _overview(request: Request, slug: str, template: str, title: str) -> HTMLRes
 
 
 BASES = {
-    "judged": "judged by a call for this very pair",
-    "absent": "a side is silent, so nobody was asked",
-    "same": "the two answers are the same text",
-    "shared": "from the call for a pair with the same two texts",
-    "group": "carried from another pair of the same positions",
+    "judged": "the judge compared this pair",
+    "absent": "a source is silent, so the judge was not asked",
+    "same": "both answers have the same text",
+    "shared": "label of another pair with the same two texts",
+    "group": "label of another pair with the same positions",
 }
 """How a label came about, in words."""
 
@@ -343,7 +344,7 @@ def audit_question(request: Request, slug: str, number: int) -> HTMLResponse:
     folder, opened = audit_of(request, slug)
     index = opened.index
     if not 1 <= number <= len(index.questions):
-        return not_found(request, "There is no question of this number in this audit.")
+        return not_found(request, "This audit has no question of this number.")
     place = number - 1
     question = index.questions[place]
     present, cells = index.matrix(place)
@@ -364,7 +365,7 @@ def audit_question(request: Request, slug: str, number: int) -> HTMLResponse:
     return render(
         request,
         "browse/audit_question.html",
-        title=f"{question.id} in {slug}",
+        title=cut(question.text, _TITLE),
         folder=folder,
         question=question,
         number=number,
@@ -405,7 +406,7 @@ def audit_pair(request: Request, slug: str, number: int, a: int, b: int) -> HTML
     return render(
         request,
         "browse/pair.html",
-        title=f"{index.names.both(pair.a, pair.b)} on {pair.question}",
+        title=f"{index.names.both(pair.a, pair.b)}: {cut(index.questions[place].text, _TITLE)}",
         folder=folder,
         number=number,
         question=index.questions[place],
@@ -467,7 +468,7 @@ def _view(index: AuditIndex, pair: Comparison, sides: Sequence[int], answers: Se
     views = [
         side_view(answer, index.names[answer.source])
         if answer
-        else SideView(name=index.names.full(index.sources[source].id), text="This answer is not in the audit's table.")
+        else SideView(name=index.names.full(index.sources[source].id), text="The audit has no answer of this source.")
         for source, answer in zip(sides, answers, strict=True)
     ]
     order = index.domain.order
@@ -493,10 +494,10 @@ def _facts(index: AuditIndex, pair: Comparison) -> list[str]:
     if order:
         again = order.swapped or f"no label ({order.failure or 'failed'})"
         same = "the same label" if order.swapped == order.label else f"{again}, not {order.label}"
-        told.append(f"judged again with the answers exchanged: {same}")
+        told.append(f"judged again with the answers swapped: {same}")
     if economy:
         real = economy.judged or f"no label ({economy.failure or 'failed'})"
-        told.append(f"judged to check the label {economy.carried}, which was carried from another pair: {real}")
+        told.append(f"label {economy.carried} taken from another pair; the check by the judge: {real}")
     return told
 
 

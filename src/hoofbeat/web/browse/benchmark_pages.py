@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import pydantic
 from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -21,6 +20,7 @@ from hoofbeat.reports.sections.benchmark_section import build_blocks, build_card
 from hoofbeat.reports.tables import short_hash
 from hoofbeat.store import Artefact
 from hoofbeat.store.folder_library import Folder
+from hoofbeat.text import cut, one_line
 from hoofbeat.web.browse.corpus_pages import FacetQuery, Page, facet_choices, split_facets
 from hoofbeat.web.browse.corpus_search import QuestionSearch, kept_searches
 from hoofbeat.web.browse.links import (
@@ -41,14 +41,16 @@ from hoofbeat.web.browse.open_folders import (
     open_table,
     table_for_page,
 )
+from hoofbeat.web.browse.plain_values import value_in_words
 from hoofbeat.web.page_rendering import FOLDER_ERRORS, image_file, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 router = APIRouter()
 
-_NONE = "there is no such benchmark here"
+_NONE = "this server has no such benchmark"
 _MAX_CASE = 50_000
 _MAX_VALUE = 4_000
+_TITLE = 120
 _TURNED_AWAY: dict[str, type[RejectedItem] | type[FailedItem]] = {"rejected": RejectedItem, "failed": FailedItem}
 
 
@@ -68,7 +70,7 @@ def _questions(request: Request, slug: str, edition: str) -> FolderListing:
 def _candidates(request: Request, slug: str, table: str) -> FolderListing:
     """The same for those that were turned away."""
     folder = _benchmark(request, slug, f"{table}.jsonl") if table in _TURNED_AWAY else None
-    return table_for_page(request, folder, table, "there is no such list")
+    return table_for_page(request, folder, table, "this list does not exist")
 
 
 @router.get("/benchmarks/{slug}", response_class=HTMLResponse, include_in_schema=False)
@@ -77,7 +79,7 @@ def benchmark_page(request: Request, slug: str, edition: str = "", search: str =
     site, opened = site_of(request), _questions(request, slug, edition)
     found = kept_searches(site).get(search) if search else None
     if search and not (isinstance(found, QuestionSearch) and (found.folder, found.edition) == (slug, edition)):
-        return not_found(request, "this search is not kept any more; search again")
+        return not_found(request, "this search has expired; search again")
     asked = found if isinstance(found, QuestionSearch) else None
     return _benchmark_page(request, opened, edition, asked, search)
 
@@ -188,7 +190,7 @@ def question_page(
     return render(
         request,
         "browse/question.html",
-        title=question.id,
+        title=cut(one_line(question.text), _TITLE),
         folder=opened.folder,
         benchmark=_title(opened.artefact),
         question=question,
@@ -236,10 +238,10 @@ def question_image(request: Request, slug: str, number: int, n: int, edition: st
     folder = _benchmark(request, slug, edition and edition_file(edition))
     opened = open_table(site_of(request), folder, "questions", edition=edition, patience=LONG) if folder else None
     if opened is None or not 1 <= number <= len(opened.listing):
-        return not_found(request, "there is no such image")
+        return not_found(request, "this image does not exist")
     images = opened.listing.record(number, Question).images
     if not 0 <= n < len(images):
-        return not_found(request, "there is no such image")
+        return not_found(request, "this image does not exist")
     return image_file(request, opened.artefact, images[n])
 
 
@@ -255,7 +257,7 @@ def turned_away(request: Request, slug: str, table: str) -> Response:
     return render(
         request,
         "browse/turned_away.html",
-        title="Rejected candidates" if table == "rejected" else "Candidates lost to a failed call",
+        title="Rejected candidates" if table == "rejected" else "Candidates whose model call failed",
         folder=opened.folder,
         table=table,
         facets=listing.facets(chosen),
@@ -273,20 +275,20 @@ def candidate_page(
     """A candidate that was turned away: why, as it was then, and where in its source the reason stands."""
     opened = _candidates(request, slug, table)
     if not 1 <= number <= len(opened.listing):
-        return not_found(request, "there is no candidate of that number")
+        return not_found(request, "this benchmark has no candidate of that number")
     row = opened.listing.record(number, _TURNED_AWAY[table])
     spans = [row.span] if isinstance(row, RejectedItem) and row.span else []
     sources = sources_of(site_of(request), opened.artefact, row.documents, spans, source - 1, part)
     return render(
         request,
         "browse/candidate.html",
-        title=row.id,
+        title=sources[0].title if sources and sources[0].title else row.id,
         folder=opened.folder,
         table=table,
         row=row,
         number=number,
         total=len(opened.listing),
-        values=[(name, _in_words(value)) for name, value in row.values.items()],
+        values=[(name, value_in_words(value, _MAX_VALUE)) for name, value in row.values.items()],
         sources=sources,
         source=min(max(source, 1), max(1, len(sources))),
         source_link=lambda wanted, part="": address(
@@ -294,11 +296,6 @@ def candidate_page(
         ),
         document_link=lambda shown: f"/corpora/{shown.corpus}/documents/{shown.number}",
     )
-
-
-def _in_words(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]} … ({len(text):,} characters in all)"
 
 
 class ApiQuestion(pydantic.BaseModel):

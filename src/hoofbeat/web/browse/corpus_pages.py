@@ -36,7 +36,7 @@ LINES = ("bm25", "bm25 + dense", "dense", "hero")
 """Retriever lines that are offered to begin with."""
 
 _HITS = 20
-_NO_CORPUS = "there is no such corpus here"
+_NO_CORPUS = "this server has no such corpus"
 
 
 def _documents(request: Request, slug: str) -> FolderListing:
@@ -129,7 +129,7 @@ def results(request: Request, slug: str, name: str) -> Response:
     """What a search found, or how far it is."""
     site = site_of(request)
     folder, found = site.library.folder(slug, "corpus"), kept_searches(site).get(name)
-    gone = "this search is not kept any more; search again"
+    gone = "this search has expired; search again"
     if not isinstance(found, CorpusSearch) or found.folder != slug:
         return not_found(request, gone)
     opened = table_for_page(request, folder, "documents", gone)
@@ -239,10 +239,10 @@ def figure_file(request: Request, slug: str, number: int, figure: int, n: int) -
     folder = site.library.folder(slug, "corpus")
     opened = open_table(site, folder, "documents", patience=LONG) if folder else None
     if opened is None or not 1 <= number <= len(opened.listing):
-        return not_found(request, "there is no such image")
+        return not_found(request, "this image does not exist")
     figures = opened.listing.record(number, Document).figures
     if not (0 <= figure < len(figures) and 0 <= n < len(figures[figure].files)):
-        return not_found(request, "there is no such image")
+        return not_found(request, "this image does not exist")
     return image_file(request, opened.artefact, figures[figure].files[n])
 
 
@@ -269,9 +269,10 @@ def split_facets(given: Sequence[str]) -> dict[str, str]:
     return {name: value for each in given for name, sign, value in [each.partition("=")] if sign}
 
 
-Page = Annotated[int, Query(ge=1, le=1_000_000, description="Page of 100, from 1; past the end it is the last.")]
+Page = Annotated[int, Query(ge=1, le=1_000_000, description="Page of 100, from 1; past the end: the last page.")]
 FacetQuery = Annotated[
-    list[str], Query(max_length=20, description="Only those with this value of a facet, written name=value.")
+    list[str],
+    Query(max_length=20, description="Only rows with this value of a facet, written name=value."),
 ]
 
 

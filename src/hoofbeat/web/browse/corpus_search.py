@@ -102,7 +102,7 @@ class CorpusSearch:
         self.folder, self.line, self.text, self.count = folder, line, text, count
         self.chosen = dict(chosen)
         self.state: Literal["working", "done", "failed"] = "working"
-        self.step, self.done, self.total = "waiting for its turn", 0, None
+        self.step, self.done, self.total = "waiting for other searches", 0, None
         self.found: tuple[SearchHit, ...] = ()
         self.written: tuple[tuple[str, str], ...] = ()
         self.notes: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ def checked_line(site: Site, line: str) -> Node:
     Folders and encoders are offered where the line that the server was started with names them.
     """
     if len(line) > _MAX_LINE:
-        raise UsageError("the retriever line is too long", fix=f"write one of at most {_MAX_LINE:,} characters")
+        raise UsageError("the retriever line is too long", fix=f"the maximum is {_MAX_LINE:,} characters")
     tree = parse(line)
     offered, own = _models_of(site), list(every_stage(parse(site.settings.line)))
     encoders = {*ENCODERS, *(encoder for stage in own for encoder in stage.encoders())}
@@ -165,26 +165,27 @@ def checked_line(site: Site, line: str) -> Node:
         for encoder in stage.encoders():
             if encoder not in encoders:
                 raise UsageError(
-                    f"the encoder {encoder} is not offered here", fix=f"choose one of: {', '.join(ENCODERS)}"
+                    f"the encoder {encoder} is not available here", fix=f"choose one of: {', '.join(ENCODERS)}"
                 )
         for model in stage.models():
             if model and model not in offered:
-                raise UsageError(f"the model {model} is not offered here", fix=_models_in_words(offered))
+                raise UsageError(f"the model {model} is not available here", fix=_models_in_words(offered))
         for folder in stage.folders():
             if folder not in folders:
                 raise UsageError(
-                    f"{folder}, which {stage.name} names, is not offered here", fix="name no folder or file"
+                    f"{folder}, which {stage.name} names, is not available here",
+                    fix="remove the folder or file from the line",
                 )
     if cost_bound(tree).calls and not offered:
         raise UsageError(
-            f"the line {tree} asks a language model, and this server has none",
-            fix="leave that stage out, or start the server with a model: hoofbeat serve --model",
+            f"the line {tree} needs a language model, and this server has none",
+            fix="remove that stage, or start the server with a model: hoofbeat serve --model",
         )
     return tree
 
 
 def _models_in_words(offered: Sequence[str]) -> str:
-    return f"choose one of: {', '.join(offered)}" if offered else "this server has none: leave model= out of the line"
+    return f"choose one of: {', '.join(offered)}" if offered else "there is no model here: remove model= from the line"
 
 
 def begin_search(
@@ -196,15 +197,15 @@ def begin_search(
     """
     tree = checked_line(site, search.line)
     if not search.text.strip():
-        raise UsageError("there is nothing to search for", fix="write what to search for")
+        raise UsageError("there is nothing to search for", fix="enter some text")
     if len(search.text) > _MAX_TEXT:
         raise UsageError("the text is too long to search for", fix=f"shorten it to {_MAX_TEXT:,} characters")
     if not 1 <= search.count <= _MAX_HITS:
-        raise UsageError(f"{search.count} results can't be shown", fix=f"ask for 1 to {_MAX_HITS}")
+        raise UsageError(f"{search.count} results can't be shown", fix=f"the minimum is 1 and the maximum {_MAX_HITS}")
     known = kept_searches(site)
     busy = sum(isinstance(each, CorpusSearch) and each.state == "working" for each in known.all())
     if busy >= _AT_WORK:
-        raise UsageError(f"{busy} searches are under way on this server already", fix="wait a moment and search again")
+        raise UsageError(f"{busy} searches are already running on this server", fix="wait a moment and search again")
     search.line = str(tree)
     name = known.put(search)
     work = threading.Thread(target=_run, args=(site, shelf, search, documents), daemon=True, name="search")
@@ -224,7 +225,7 @@ def _run(
     except HoofbeatError as err:
         search.state, search.what, search.fix = "failed", err.what, err.fix or ""
     except Exception as err:  # whatever it is, the page must not wait for ever
-        search.state, search.what, search.fix = "failed", f"the search broke off ({type(err).__name__})", "try again"
+        search.state, search.what, search.fix = "failed", f"the search failed ({type(err).__name__})", "try again"
     finally:
         models.close()
         search.seconds = time.monotonic() - began
@@ -242,7 +243,7 @@ class _Models:
         offered, load = self._site.settings.models, self._site.load_model
         name = spec or (offered[0] if offered else "")
         if load is None or name not in offered:
-            raise UsageError(f"the model {name} is not offered here", fix=_models_in_words(offered))
+            raise UsageError(f"the model {name} is not available here", fix=_models_in_words(offered))
         if name not in self._opened:
             self._opened[name] = load(name)
         return self._opened[name]
@@ -257,14 +258,14 @@ def _search(
 ) -> None:
     among = None if documents is None else documents()
     with shelf.searching(search.line, model=models, progress=search) as retriever:
-        search.step = "reading the documents and cutting them into passages"
+        search.step = "splitting the documents into passages"
         searched = retriever.run([(_QUERY, search.text)], search.count, among)
         query = searched.queries[0]
         found = [(hit, retriever.indexes.passage(hit.passage) if hit.passage else None) for hit in searched.hits[0]]
         search.notes = tuple(dict.fromkeys(retriever.notes))
     search.written = tuple((f"{step.stage}: {step.what}", step.text) for step in query.steps if step.text)
     if query.failure is not None:
-        raise UsageError(f"the model's call failed ({query.failure.kind}): {query.failure.message}", fix="search again")
+        raise UsageError(f"the model call failed: {query.failure.message} ({query.failure.kind})", fix="search again")
     wanted = frozenset(ENGLISH.terms(search.text))
     search.found = tuple(_found(hit, passage, wanted) for hit, passage in found)
 

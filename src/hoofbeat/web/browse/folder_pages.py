@@ -6,8 +6,9 @@ That page has a folder's figures as in a report, its inputs and outputs, and how
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import pydantic
@@ -16,16 +17,20 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from markupsafe import Markup
 from msgspec import Struct
 
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import HoofbeatError
+from hoofbeat.reports.answer_index import AnswerFilter
+from hoofbeat.reports.item_views import system_name
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.page import linked_html
-from hoofbeat.reports.report_build import assemble, origin_blocks
+from hoofbeat.reports.report_build import assemble, limited_in_words
 from hoofbeat.reports.section import report_kinds
-from hoofbeat.reports.tables import count_of
+from hoofbeat.reports.tables import count_of, short_hash
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest
 from hoofbeat.store.files import leads_outside
-from hoofbeat.store.folder_library import Folder, FolderLibrary
-from hoofbeat.text import some_of
+from hoofbeat.store.folder_library import Folder
+from hoofbeat.text import cut, some_of
 from hoofbeat.web.browse.links import (
     KINDS,
     Link,
@@ -36,25 +41,26 @@ from hoofbeat.web.browse.links import (
     reference_of,
 )
 from hoofbeat.web.browse.open_folders import artefact_of, prepare_in_background, preparing_page
+from hoofbeat.web.browse.plain_values import flat_values
+from hoofbeat.web.browse.run_pages import open_run
+from hoofbeat.web.folder_titles import folder_title
 from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of
+from hoofbeat.window import windows_of
 
 router = APIRouter()
 
 _REPORT = "report.html"
 _MAX_COUNT = 60
-_MAX_LENGTH = 300
-_FEW = 8
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 class FolderDetails(Struct, frozen=True):
-    """What is said of a folder beyond its manifest: figures, warnings, charts and tables, and how it was made."""
+    """What a report says of a folder: figures, warnings, charts and tables."""
 
-    cards: tuple[Card, ...]
-    notes: tuple[str, ...]
-    blocks: Markup
-    origin: Markup
+    cards: tuple[Card, ...] = ()
+    notes: tuple[str, ...] = ()
+    blocks: Markup = Markup("")
 
 
 @router.get("/folders/{slug}", response_class=HTMLResponse, include_in_schema=False)
@@ -63,26 +69,27 @@ def folder_page(request: Request, slug: str) -> HTMLResponse:
     site = site_of(request)
     folder = site.library.folder(slug)
     if folder is None:
-        return not_found(request, "There is no folder of this name here.")
+        return not_found(request, "This server has no folder of this name.")
     told = prepare_in_background(site, folder, "told", _told)
     if told is None:
         return preparing_page(request, folder)
     artefact = artefact_of(site, folder)
     manifest = artefact.manifest
     kind = kind_words(folder.kind)
-    named = manifest.title if manifest.title not in ("", folder.kind) else folder.slug
     return render(
         request,
         "browse/folder.html",
-        title=named,
+        title=folder_title(site, folder),
         folder=folder,
         kind=kind,
         pages=page_of_folder(folder) if kind.pages else "",
         report=f"/reports/{slug}" if artefact.has(_REPORT) and not kind.pages else "",
         told=told,
+        origin=_origin(artefact),
+        settings=_settings(artefact),
         counts=_counts(artefact, kind.unit),
         reasons=sorted({**manifest.counts.reasons, **manifest.counts.failures}.items(), key=lambda each: -each[1]),
-        figures=list(_figures(manifest.metrics)) if not told.cards else [],
+        figures=list(flat_values(manifest.metrics)) if not told.cards else [],
         made_from=[_source(site, ref) for ref in _artefacts(manifest.inputs)],
         files_read=len(manifest.inputs) - len(_artefacts(manifest.inputs)),
         made_into=[(each, kind_words(each.kind).name, page_of_folder(each)) for each in linked_folders(site, folder)],
@@ -92,58 +99,59 @@ def folder_page(request: Request, slug: str) -> HTMLResponse:
 
 
 def _told(folder: Folder) -> FolderDetails:
-    """What a report says of the folder, and how it was made; folders with pages of their own say the first there."""
-    if kind_words(folder.kind).pages:
-        return FolderDetails((), (), Markup(""), linked_html(origin_blocks([folder.artefact()])[4:]))
-    return report_details(folder)
+    """What a report says of the folder; kinds with pages say that there."""
+    return FolderDetails() if kind_words(folder.kind).pages else report_details(folder)
 
 
 def report_details(folder: Folder) -> FolderDetails:
-    """What a report says of the folder, where reports have a chapter on its kind, and how it was made."""
+    """What a report says of the folder, where reports have a chapter on its kind."""
     artefact = folder.artefact()
-    origin = linked_html(origin_blocks([artefact])[4:])
     if folder.kind not in report_kinds():
-        return FolderDetails((), (), Markup(""), origin)
+        return FolderDetails()
     try:
         report = assemble([artefact], title=artefact.manifest.title)
     except HoofbeatError as err:
-        return FolderDetails((), (f"Its figures can't be shown: {err.what}.",), Markup(""), origin)
-    last = len(report.blocks) - len(origin_blocks([artefact]))
-    return FolderDetails(report.cards, report.notes, linked_html(report.blocks[:last]), origin)
+        return FolderDetails(notes=(f"The figures can't be shown: {err.what}.",))
+    return FolderDetails(report.cards, report.notes, linked_html(report.blocks))
+
+
+def _origin(artefact: Artefact) -> list[tuple[str, str]]:
+    """How a folder was made: what people ask first."""
+    manifest = artefact.manifest
+    cost = manifest.cost
+    spent = f", ${cost.money:,.2f}" if cost.money else ""
+    facts = [
+        ("Command", shlex.join(manifest.command)),
+        *((f"Model ({role})", name) for role, name in manifest.models.items()),
+        *((f"Context window ({role})", str(window)) for role, window in windows_of(manifest.settings).items()),
+        ("Limited by the window", limited_in_words(manifest)),
+        ("Model calls", f"{cost.calls:,} ({cost.tokens_in:,} tokens in, {cost.tokens_out:,} out){spent}")
+        if cost.calls
+        else ("Model calls", "none"),
+        ("Version", f"Hoofbeat {manifest.version}" if manifest.version else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _settings(artefact: Artefact) -> list[tuple[str, str]]:
+    """All the rest that the manifest records, to make the folder again or to check it."""
+    manifest = artefact.manifest
+    settings = {name: value for name, value in manifest.settings.items() if name != "windows"}
+    return [
+        ("manifest", short_hash(artefact.reference().sha256)),
+        ("revision", manifest.revision or "–"),
+        *((f"prompt · {role}", name) for role, name in manifest.prompts.items()),
+        *((f"seed · {name}", str(seed)) for name, seed in manifest.seeds.items()),
+        *flat_values(settings),
+        *((f"input · {ref.name}", short_hash(ref.sha256)) for ref in manifest.inputs[:_MAX_COUNT]),
+    ]
 
 
 def _counts(artefact: Artefact, unit: str) -> list[str]:
     counts = artefact.manifest.counts
     told = [count_of(counts.kept, unit)]
-    told += [f"{counts.rejected:,} not taken"] if counts.rejected else []
+    told += [f"{counts.rejected:,} rejected"] if counts.rejected else []
     return told + ([f"{counts.failed:,} failed"] if counts.failed else [])
-
-
-def _figures(metrics: Mapping[str, object], before: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """A manifest's figures, one a line, named by the way to them."""
-    for name, value in list(metrics.items())[:_MAX_COUNT]:
-        way = (*before, str(name))
-        if isinstance(value, Mapping):
-            yield from list(_figures(value, way))[:_MAX_COUNT]
-        else:
-            yield " · ".join(way), _in_words(value)
-
-
-def _in_words(value: object) -> str:
-    match value:
-        case None | bool():
-            words = {None: "–", True: "yes", False: "no"}[value]
-        case int():
-            words = f"{value:,}"
-        case float():
-            words = f"{value:,.4g}"
-        case Mapping():
-            words = ", ".join(f"{name} {_in_words(each)}" for name, each in list(value.items())[:_MAX_COUNT])
-        case list() | tuple():
-            words = some_of([_in_words(each) for each in value], _FEW, "; ")
-        case _:
-            words = str(value)
-    return words if len(words) <= _MAX_LENGTH else f"{words[:_MAX_LENGTH]}…"
 
 
 def _artefacts(inputs: Sequence[InputRef]) -> list[InputRef]:
@@ -189,7 +197,7 @@ def report_page(request: Request, slug: str) -> Response:
     site = site_of(request)
     folder = site.library.folder(slug)
     if folder is None or not folder.artefact().has(_PAGE):
-        return not_found(request, "There is no report of this name here.")
+        return not_found(request, "This server has no report of this name.")
     policy = site.library.opened(folder, "report-policy", report_policy)
     headers = {"Content-Security-Policy": policy}
     return FileResponse(folder.artefact().file(_PAGE), media_type="text/html; charset=utf-8", headers=headers)
@@ -221,6 +229,10 @@ _SHELVES = {
     "report": "Reports",
 }
 _SHOWN_INPUTS = 4
+_QUICK = 20_000
+"""A run with more answers shows its score on its own page only: the start page must not wait for it."""
+_PATIENCE = 0.5
+_FINDING = 160
 
 
 class _Summary(Struct, frozen=True):
@@ -245,6 +257,7 @@ class FolderCard(Struct, frozen=True, kw_only=True):
     how: str
     place: str
     facts: tuple[str, ...]
+    score: str = ""
     made: str
     sources: tuple[tuple[str, str], ...]
     more: int = 0
@@ -268,14 +281,16 @@ def start(request: Request) -> HTMLResponse:
         request,
         "home.html",
         title="Hoofbeat",
-        shelves=cards(site.library),
+        shelves=cards(site),
         unreadable=site.library.unreadable(),
+        hidden=len(request.state.hidden or ()),
         beside=len(site.library.folders("run", "judgments")) > 1,
     )
 
 
-def cards(library: FolderLibrary) -> list[FolderGroup]:
-    """Every folder, by kind in the order of the flow; kinds without pages of their own come last."""
+def cards(site: Site) -> list[FolderGroup]:
+    """Every folder, by kind in the order of the flow; kinds without pages come last."""
+    library = site.library
     folders = library.folders()
     summaries = {folder.slug: library.opened(folder, "summary", _summary) for folder in folders}
     by_content = {(folder.kind, summaries[folder.slug].sha256): folder for folder in folders}
@@ -283,7 +298,7 @@ def cards(library: FolderLibrary) -> list[FolderGroup]:
     made: dict[str, list[FolderCard]] = {}
     for folder in folders:
         made.setdefault(folder.kind, []).append(
-            _card(folder, summaries[folder.slug], by_content, alike=names[folder.path.name] > 1)
+            _card(site, folder, summaries[folder.slug], by_content, alike=names[folder.path.name] > 1)
         )
     known = [
         FolderGroup(kind, name, KINDS[kind].about, tuple(made[kind])) for kind, name in _SHELVES.items() if kind in made
@@ -291,7 +306,7 @@ def cards(library: FolderLibrary) -> list[FolderGroup]:
     order = [*(kind for kind in KINDS if kind in made), *(kind for kind in made if kind not in KINDS)]
     others = tuple(card for kind in order if kind not in _SHELVES for card in made[kind])
     if others:
-        known.append(FolderGroup("other", "Further results", "Checks, comparisons and exports.", others))
+        known.append(FolderGroup("other", "Other results", "Checks, comparisons and exports.", others))
     return known
 
 
@@ -319,23 +334,23 @@ def _artefacts_among(manifest: Manifest) -> tuple[InputRef, ...]:
 
 
 def _card(
-    folder: Folder, summary: _Summary, by_content: Mapping[tuple[str, str], Folder], *, alike: bool = False
+    site: Site, folder: Folder, summary: _Summary, by_content: Mapping[tuple[str, str], Folder], *, alike: bool = False
 ) -> FolderCard:
-    """The card of a folder; where another is called the same, it tells what folder it is in."""
+    """The card of a folder; where another has the same name, it says in which folder it is."""
     sources = []
     for ref in summary.inputs[:_SHOWN_INPUTS]:
         here = by_content.get((ref.kind, ref.sha256))
-        sources.append((ref.name, page_of_folder(here) if here else ""))
+        sources.append((here.slug if here else ref.name, page_of_folder(here) if here else ""))
     kind = "" if folder.kind in _SHELVES else kind_words(folder.kind).name
-    title = summary.title if summary.title not in ("", folder.kind) else folder.slug
     return FolderCard(
         slug=folder.slug,
         kind=kind,
-        title=title,
+        title=folder_title(site, folder),
         href=page_of_folder(folder),
         how=about_folder(folder),
         place=f"{folder.path.parent.name}/{folder.path.name}" if alike else "",
         facts=_facts(folder.kind, summary),
+        score=_score(site, folder, summary),
         made=datetime.fromtimestamp(summary.made, UTC).strftime("%Y-%m-%d %H:%M UTC"),
         sources=tuple(sources),
         more=max(0, len(summary.inputs) - _SHOWN_INPUTS),
@@ -347,7 +362,7 @@ def _facts(kind: str, summary: _Summary) -> tuple[str, ...]:
     lost = (f"{counts.failed:,} failed",) if counts.failed else ()
     match kind:
         case "corpus":
-            left_out = (f"{counts.rejected:,} not taken",) if counts.rejected else ()
+            left_out = (f"{counts.rejected:,} not imported",) if counts.rejected else ()
             return (count_of(counts.kept, "document"), *left_out)
         case "benchmark":
             rejected = (f"{counts.rejected:,} candidates rejected",) if counts.rejected else ()
@@ -363,6 +378,67 @@ def _facts(kind: str, summary: _Summary) -> tuple[str, ...]:
         case "report":
             return (f"on {count_of(summary.files, 'folder')}",)
     return (count_of(counts.kept, kind_words(kind).unit), *lost)
+
+
+def _score(site: Site, folder: Folder, summary: _Summary) -> str:
+    """The figure that people look for first; none where it can't be read, or not quickly."""
+    try:
+        match folder.kind:
+            case "rankings":
+                return site.library.opened(folder, "score", _ranking_score)
+            case "audit":
+                return site.library.opened(folder, "score", _audit_score)
+            case "report":
+                return site.library.opened(folder, "score", _first_finding)
+            case "judgments" | "run" if summary.counts.kept + summary.counts.failed <= _QUICK:
+                return _best_system(site, folder)
+    except HoofbeatError:  # the folder's own page says what is wrong
+        pass
+    return ""
+
+
+def _ranking_score(folder: Folder) -> str:
+    for name, found in folder.artefact().manifest.metrics.items():
+        if isinstance(found, Mapping) and isinstance(value := found.get("value"), float):
+            return f"{name} {value:.3f}"
+    return ""
+
+
+def _audit_score(folder: Folder) -> str:
+    """How many pairs disagree, of those in which both sources answer."""
+    audit = Audit(folder.artefact())
+    counts = audit.artefact.manifest.metrics.get("labels")
+    labels = RelationLabels.of(audit.pack.labels)
+    if not isinstance(counts, Mapping):
+        return ""
+    judged = sum(count for name, count in counts.items() if name in labels.order and name != labels.absent)
+    apart = sum(counts.get(name, 0) for name in labels.diverging)
+    return f"{apart:,} of {count_of(judged, 'pair')} disagree ({apart / judged:.0%})" if judged else ""
+
+
+def _first_finding(folder: Folder) -> str:
+    found = folder.artefact().manifest.metrics.get("found")
+    return cut(str(found[0]), _FINDING) if isinstance(found, list) and found else ""
+
+
+def _best_system(site: Site, folder: Folder) -> str:
+    """The best accuracy, of all planned answers, and whose it is."""
+    opened = open_run(site, folder, patience=_PATIENCE)
+    if opened is None:
+        return ""
+    index = opened.index
+    scores: dict[tuple[float, str], list[str]] = {}
+    for model, condition in index.systems:
+        counts = index.tally(AnswerFilter(model=model, condition=condition))
+        planned, right = sum(counts.values()), counts.get("right", 0)
+        if right + counts.get("wrong", 0):
+            words = f"{right / planned:.1%} right ({right:,} of {planned:,})"
+            scores.setdefault((right / planned, words), []).append(system_name(model, condition, len(index.models)))
+    if not scores:
+        return ""
+    best = max(scores)
+    names = some_of(scores[best], 2)
+    return f"Best: {best[1]}, {names}" if len(index.systems) > 1 else f"{best[1]}, {names}"
 
 
 class ApiInput(pydantic.BaseModel):

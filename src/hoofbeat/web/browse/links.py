@@ -66,6 +66,19 @@ def document_places(site: Site, documents: Iterable[str]) -> dict[str, Link]:
     return found
 
 
+def read_documents(site: Site, documents: Iterable[str]) -> dict[str, Document]:
+    """Documents that are in a corpus shown here, by their ids."""
+    wanted = set(documents)
+    found: dict[str, Document] = {}
+    for folder in site.library.folders("corpus") if wanted else ():
+        opened = _listed(site, folder, "documents")
+        for name in wanted - found.keys() if opened else ():
+            number = opened.listing.number(name) if opened else None
+            if opened and number:
+                found[name] = opened.listing.record(number, Document)
+    return found
+
+
 def _listed(site: Site, folder: Folder, table: str) -> FolderListing | None:
     """A folder's table; None while it is being read, and where it can't be: that is for its own page to say."""
     try:
@@ -163,48 +176,40 @@ class FolderKind(Struct, frozen=True):
 
 KINDS: dict[str, FolderKind] = {
     "corpus": FolderKind("Corpus", "Documents to search and read.", "document", "/corpora/"),
-    "benchmark": FolderKind(
-        "Benchmark", "Questions beside the sources they were made from.", "question", "/benchmarks/"
-    ),
-    "judgments": FolderKind(
-        "Judged answers", "Leaderboards, and every answer with its judgment.", "judgment", "/runs/"
-    ),
-    "run": FolderKind("Answers", "What models answered.", "answer", "/runs/"),
-    "audit": FolderKind("Audit", "Where sources agree, differ and are silent.", "pair", "/audits/"),
-    "report": FolderKind("Report", "Pages to give away.", "folder", "/reports/"),
+    "benchmark": FolderKind("Benchmark", "Questions with their sources.", "question", "/benchmarks/"),
+    "judgments": FolderKind("Judged answers", "Leaderboards, and each answer with its judgment.", "judgment", "/runs/"),
+    "run": FolderKind("Answers", "Answers of models.", "answer", "/runs/"),
+    "audit": FolderKind("Audit", "Where sources agree, disagree or are silent.", "pair", "/audits/"),
+    "report": FolderKind("Report", "Reports to share.", "folder", "/reports/"),
     "rankings": FolderKind(
-        "Ranking", "What a retriever found for each question, and how well.", "question", "/rankings/"
+        "Ranking", "What a retriever found for each question, with scores.", "question", "/rankings/"
     ),
-    "comparison": FolderKind("Comparison", "Rankings or answers to the same questions set against each other."),
-    "check": FolderKind("Check of a benchmark", "What is doubtful about its questions, and why.", "question"),
-    "leakage": FolderKind("Leakage check", "Signs that models have seen a benchmark before.", "question"),
-    "stats": FolderKind(
-        "Figures of a corpus", "What a corpus holds, by specialty, year, venue and length.", "document"
-    ),
+    "comparison": FolderKind("Comparison", "Rankings or answers to the same questions, compared."),
+    "check": FolderKind("Check of a benchmark", "Doubtful questions, and why.", "question"),
+    "leakage": FolderKind("Leakage check", "Signs that a model has seen the benchmark.", "question"),
+    "stats": FolderKind("Figures of a corpus", "Documents by specialty, year, venue and length.", "document"),
     "set-stats": FolderKind(
         "Figures of test collections", "Questions, documents, positives and lengths of sets, and their overlap.", "set"
     ),
-    "protocol": FolderKind(
-        "A paper's protocol", "What the paper did, and where this run differs from it.", "difference"
-    ),
+    "protocol": FolderKind("A paper's protocol", "The method of a paper, and where this run differs.", "difference"),
     "labels": FolderKind("Specialties of documents", "A specialty for each document of a corpus.", "document"),
-    "evidence": FolderKind("Evidence by source", "What each source has to say to each question.", "search"),
+    "evidence": FolderKind("Evidence by source", "Passages of each source for each question.", "search"),
     "themes": FolderKind("Themes of an audit", "What sources disagree about, grouped."),
-    "trial": FolderKind("Trial of a judge", "Pairs of known relation put to a judge before an audit.", "pair"),
-    "validation": FolderKind("Check of an audit's judge", "How far the judge agrees with people.", "pair"),
+    "trial": FolderKind("Trial of a judge", "Pairs with a known label, to test the judge before an audit.", "pair"),
+    "validation": FolderKind("Check of an audit's judge", "How well the judge agrees with people.", "pair"),
     "ablation": FolderKind(
-        "Judging tried two ways", "Pairs judged in one structured call, and with the label alone.", "pair"
+        "Two ways of judging compared", "Pairs judged in one structured call, and with the label only.", "pair"
     ),
     "packets": FolderKind(
         "Packets for annotators",
-        "Pairs of an audit for people to label, known names replaced.",
+        "Pairs of an audit for people to label, with known names replaced.",
         "pair",
     ),
     "audit-comparison": FolderKind("Two audits compared", "The same questions before and after a change.", "pair"),
-    "gate": FolderKind("Audit gate", "Whether what changed between two audits may pass.", "condition"),
-    "audit-export": FolderKind("Audit for others", "An audit's matrices and records as files.", "pair"),
-    "export": FolderKind("Export", "Files in the formats that others read."),
-    "index": FolderKind("Search index", "What retrievers built over a corpus, kept to be quick."),
+    "gate": FolderKind("Audit gate", "Whether the changes between two audits are acceptable.", "condition"),
+    "audit-export": FolderKind("Audit export", "Matrices and records of an audit, as files.", "pair"),
+    "export": FolderKind("Export", "Files in formats of other tools."),
+    "index": FolderKind("Search index", "Search indexes of a corpus."),
 }
 """Every kind of folder that Hoofbeat makes."""
 
@@ -214,9 +219,7 @@ MAIN = tuple(name for name, kind in KINDS.items() if kind.pages)
 
 def kind_words(kind: str) -> FolderKind:
     """A kind in words; one that is not known goes by its name."""
-    return KINDS.get(
-        kind, FolderKind(kind.capitalize() or "Folder", "A folder of a kind that these pages do not know.")
-    )
+    return KINDS.get(kind, FolderKind(kind.capitalize() or "Folder", "A folder of an unknown kind."))
 
 
 def page_of_folder(folder: Folder) -> str:
@@ -253,9 +256,9 @@ def questions_with(opened: FolderListing, text: str) -> tuple[int, ...]:
     """The numbers of the questions in which all these words stand, in any case, wherever in a question they are."""
     words = [word.casefold() for word in text.split()]
     if not words:
-        raise UsageError("there is nothing to search for", fix="write some words")
+        raise UsageError("there is nothing to search for", fix="enter some words")
     if len(words) > _MAX_WORDS or len(text) > _MAX_LENGTH:
-        raise UsageError("this is too much to search for", fix=f"give at most {_MAX_WORDS} words")
+        raise UsageError("the search text is too long", fix=f"the maximum is {_MAX_WORDS} words")
     decode = msgspec.json.Decoder(_Words).decode
     found = []
     plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
@@ -336,15 +339,11 @@ def sources_of(
     folder = corpus_holding(site, artefact)
     if folder is None:
         made_from = ", ".join(ref.name for ref in artefact.manifest.inputs if ref.kind == "corpus")
-        why = (
-            f"its corpus ({made_from}) is not among the folders of this server"
-            if made_from
-            else "its corpus is not known"
-        )
+        why = f"its corpus ({made_from}) is not on this server" if made_from else "its corpus is not known"
         return [QuestionSource(id=name, why=why) for name in names]
     opened = open_table(site, folder, "documents")
     if opened is None:
-        return [QuestionSource(id=name, why="its corpus is being read; look again in a moment") for name in names]
+        return [QuestionSource(id=name, why="its corpus is not ready yet; reload the page soon") for name in names]
     return [
         _source(opened, name, spans, part if place == wanted else None, shown=place == wanted)
         for place, name in enumerate(names)
@@ -357,7 +356,7 @@ def _source(
     number = opened.listing.number(name)
     slug = opened.folder.slug
     if number is None:
-        return QuestionSource(id=name, corpus=slug, why="the corpus does not hold it")
+        return QuestionSource(id=name, corpus=slug, why="it is not in the corpus")
     title = opened.listing.titles[number - 1]
     if not shown:
         return QuestionSource(id=name, corpus=slug, number=number, title=title)
@@ -406,9 +405,9 @@ Choices = dict[str, str]
 Picker = tuple[str, str, tuple[tuple[str, str], ...], str]
 """A choice to offer: its name in the address, its label, its values (value, words), and the value chosen."""
 
-Slug = Annotated[str, Path(description="The folder's name as its page's address has it.", max_length=80)]
-PageNumber = Annotated[int, Query(ge=1, le=1_000_000, description="Which page, from 1; beyond the last is the last.")]
-PageSize = Annotated[int, Query(ge=1, le=200, description="How many rows a page has.")]
+Slug = Annotated[str, Path(description="The name of the folder in its address.", max_length=80)]
+PageNumber = Annotated[int, Query(ge=1, le=1_000_000, description="Page number, from 1; past the end: the last page.")]
+PageSize = Annotated[int, Query(ge=1, le=200, description="Rows per page.")]
 
 
 def choices_of(request: Request, names: Iterable[str]) -> Choices:

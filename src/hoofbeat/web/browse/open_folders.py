@@ -89,7 +89,7 @@ def opened_folder(
     site = site_of(request)
     folder = site.library.folder(slug, *kinds)
     if folder is None:
-        raise HTTPException(404, f"there is no {what} of this name here")
+        raise HTTPException(404, f"this server has no {what} of this name")
     opened = open(site, folder)
     if opened is None:
         raise PageInstead(preparing_page(request, folder))
@@ -103,16 +103,16 @@ def opened_for_script(
     site = site_of(request)
     folder = site.library.folder(slug, *kinds)
     if folder is None:
-        raise HTTPException(404, f"there is no {what} of this name here")
+        raise HTTPException(404, f"this server has no {what} of this name")
     opened = open(site, folder)
     if opened is None:
-        raise HTTPException(503, "the folder is being prepared", headers={"Retry-After": "3"})
+        raise HTTPException(503, "the folder is not ready yet", headers={"Retry-After": "3"})
     return opened
 
 
 def preparing_page(request: Request, folder: Folder) -> HTMLResponse:
     """The page for a folder that is being read; it asks again by itself."""
-    page = render(request, "browse/run_waiting.html", title="Being prepared", status=202, folder=folder)
+    page = render(request, "browse/run_waiting.html", title="Please wait", status=202, folder=folder)
     page.headers["Refresh"] = _AGAIN
     return page
 
@@ -204,7 +204,7 @@ def _reading_page(request: Request, site: Site, folder: Folder, table: str, edit
     name, kind = (edition_file(edition), QuestionLine) if table == "questions" else TABLES[table]
     reading = _reading(site, folder, name, kind)
     page = render(
-        request, "browse/waiting.html", title="Being read", status=202, folder=folder, done=reading.done,
+        request, "browse/waiting.html", title="Please wait", status=202, folder=folder, done=reading.done,
         total=reading.total, seconds=round(reading.preparing.seconds),
     )  # fmt: skip
     page.headers["Refresh"] = _TABLE_AGAIN

@@ -15,13 +15,16 @@ from fastapi.responses import HTMLResponse
 from msgspec import Struct
 from pydantic import BaseModel
 
+from hoofbeat.ask.similar_reports import telling_terms, term_marks
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import CollectionPassage, read_passages
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Hit
 from hoofbeat.reports.item_views import question_view
+from hoofbeat.reports.marked_document import passage_marks
 from hoofbeat.retrieval.rankings.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values, index_ranking
 from hoofbeat.store.folder_library import Folder
+from hoofbeat.text import cut, one_line
 from hoofbeat.web.browse.folder_pages import FolderDetails, report_details
 from hoofbeat.web.browse.links import (
     FACET,
@@ -40,6 +43,7 @@ from hoofbeat.web.browse.links import (
     inputs_of,
     page_number,
     question_link,
+    read_documents,
     reference_of,
 )
 from hoofbeat.web.browse.open_folders import (
@@ -50,6 +54,7 @@ from hoofbeat.web.browse.open_folders import (
     opened_for_script,
     prepare_in_background,
 )
+from hoofbeat.web.folder_titles import folder_title
 from hoofbeat.web.page_rendering import (
     FOLDER_ERRORS,
     ListPage,
@@ -143,17 +148,26 @@ MARKS = {
     "later": ("relevant by rank 10", ""),
     "deep": ("relevant below rank 10", ""),
     "missed": ("✗ none relevant", "wrong"),
-    "unjudged": ("– nothing known to be relevant", "unscored"),
-    "failed": ("– could not be searched", "unscored"),
+    "unjudged": ("– no relevant document known", "unscored"),
+    "failed": ("– search failed", "unscored"),
 }
 """How an outcome is written, and its class, so that colour never stands alone."""
 
-_ORDERS = {"worst": "worst first", "best": "best first", "asked": "as they were asked"}
-_APART = {"behind": "most behind the other", "ahead": "most ahead of the other"}
+_ORDERS = {"worst": "worst first", "best": "best first", "asked": "in the order of the benchmark"}
+_APART = {"behind": "furthest behind the other", "ahead": "furthest ahead of the other"}
 _SHOWN = 100
+_TITLE = 120
+_SNIPPETS = 25
+"""So many of a page's hits have a snippet: each means a document to read."""
+_SNIPPET = 240
+_BEFORE = 60
 _WORST = 10
 _FACETS = 4
 _MAX_RELEVANT = 200
+
+
+Snippet = tuple[tuple[str, bool], ...]
+"""Some of a passage in pieces, each with whether it is marked."""
 
 
 class HitView(Struct, frozen=True, kw_only=True):
@@ -163,6 +177,7 @@ class HitView(Struct, frozen=True, kw_only=True):
     place: Link | None
     grade: int | None
     there: int | None = None
+    snippet: Snippet = ()
 
 
 class _Beside(Struct, frozen=True):
@@ -203,7 +218,7 @@ def ranking_page(request: Request, slug: str) -> HTMLResponse:
         "browse/ranking.html",
         folder,
         ranking_figures(site, folder, patience=max(0.0, PATIENCE - (time.monotonic() - began))),
-        title=slug,
+        title=folder_title(site, folder),
         index=index,
         problem=problem,
         marks=MARKS,
@@ -228,7 +243,7 @@ def ranking_queries(request: Request, slug: str) -> HTMLResponse:
     return render(
         request,
         "browse/ranking_queries.html",
-        title=f"Queries of {slug}",
+        title=f"Queries: {folder_title(site, folder)}",
         folder=folder,
         index=index,
         pickers=_pickers(index, choices, alike_rankings(site, folder)),
@@ -251,7 +266,7 @@ def ranking_query(request: Request, slug: str, number: int) -> HTMLResponse:
     site = site_of(request)
     folder, index = ranking_of(request, slug)
     if not 1 <= number <= len(index):
-        return not_found(request, "There is no query of this number in this ranking.")
+        return not_found(request, "This ranking has no query of this number.")
     choices = _choices(request, index)
     beside = _beside(site, folder, index, choices)
     numbers = _numbers(index, choices, beside)
@@ -263,13 +278,15 @@ def ranking_query(request: Request, slug: str, number: int) -> HTMLResponse:
     base = f"/rankings/{slug}/queries"
     at = {hit.document: (hit.rank, place // _SHOWN + 1) for place, hit in enumerate(hits)}
     known = [index.grades(number), *({hit.document: hit.rank for hit in each} for each in (theirs, hits))]
+    snippets = _snippets(site, [hit for each in pages for hit in each.rows[:_SNIPPETS]], question.full_text)
     return render(
         request,
         "browse/ranking_query.html",
-        title=f"{question.id} in {slug}",
+        title=cut(one_line(question.text), _TITLE),
         folder=folder,
         beside=beside,
         index=index,
+        question=question,
         asked=(question_view(question, ()),),
         fared=index.fared(number),
         other=beside.index.fared(int(beside.numbers[number - 1])) if beside and beside.numbers[number - 1] else None,
@@ -279,8 +296,8 @@ def ranking_query(request: Request, slug: str, number: int) -> HTMLResponse:
         relevant=[
             (name, grade, at.get(name, (0, 0)), places.get(name)) for name, grade in [*relevant.items()][:_MAX_RELEVANT]
         ],
-        hits=_views(pages[0].rows, (slug, number), places, known[0], known[1] if beside else None),
-        theirs=_views(pages[1].rows, _there(beside, number), places, known[0], known[2]),
+        hits=_views(pages[0].rows, (slug, number), places, known[0], known[1] if beside else None, snippets),
+        theirs=_views(pages[1].rows, _there(beside, number), places, known[0], known[2], snippets),
         paged=max(pages, key=lambda each: each.pages),
         trace=index.trace(number),
         benchmark=question_link(site, question),
@@ -304,6 +321,7 @@ def _views(
     places: Mapping[str, Link],
     grades: Mapping[str, int],
     there: Mapping[str, int] | None,
+    snippets: Mapping[str, Snippet],
 ) -> list[HitView]:
     """Hits for a page. A document opens at the passage it was ranked for, where that is known."""
     made = []
@@ -313,8 +331,33 @@ def _views(
             href = address(place.href, ranking=f"{query[0]}.{query[1]}", hit=hit.rank)
             place = Link(place.words, f"{href}#mark-1")
         rank = None if there is None else there.get(hit.document, 0)
-        made.append(HitView(hit=hit, place=place, grade=grades.get(hit.document), there=rank))
+        snippet = snippets.get(hit.passage, ())
+        made.append(HitView(hit=hit, place=place, grade=grades.get(hit.document), there=rank, snippet=snippet))
     return made
+
+
+def _snippets(site: Site, hits: Sequence[Hit], query: str) -> dict[str, Snippet]:
+    """How the passages of hits begin, from shortly before the first word of the query; by the ids of the passages."""
+    known = read_documents(site, [hit.document for hit in hits if hit.passage.startswith(f"{hit.document}#")])
+    texts = {}
+    for hit in hits:
+        document = known.get(hit.document)
+        for start, end in passage_marks(document, hit.passage) if document else ():
+            texts[hit.passage] = document.text[start:end] if document else ""
+    wanted = telling_terms(query, list(texts.values()))
+    return {passage: _snippet(text, wanted) for passage, text in texts.items()}
+
+
+def _snippet(text: str, wanted: frozenset[str]) -> Snippet:
+    marks = term_marks(text, wanted)
+    begin = text.rfind(" ", 0, max(0, marks[0][0] - _BEFORE)) + 1 if marks else 0
+    end = begin + _SNIPPET
+    pieces, at = [("… ", False)] if begin else [], begin
+    for first, last in (mark for mark in marks if begin <= mark[0] and mark[1] <= end):
+        pieces += [(text[at:first], False), (text[first:last], True)]
+        at = last
+    pieces += [(text[at:end], False), ("…" if end < len(text) else "", False)]
+    return tuple(piece for piece in pieces if piece[0])
 
 
 def _choices(request: Request, index: RankingIndex) -> Choices:
@@ -493,7 +536,7 @@ def hits(request: Request, slug: Slug, number: Number, page: PageNumber = 1, siz
     """The hits of a query, in order, and the relevant documents that are not among them."""
     index = _index(request, slug)
     if number > len(index):
-        raise HTTPException(404, "there is no query of this number in this ranking")
+        raise HTTPException(404, "this ranking has no query of this number")
     found, grades = index.hits(number), index.grades(number)
     pages = max(1, -(-len(found) // size))
     page = min(page, pages)

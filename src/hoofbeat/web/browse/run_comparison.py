@@ -20,6 +20,7 @@ from hoofbeat.reports.model import Card
 from hoofbeat.reports.section import spread
 from hoofbeat.reports.tables import triple, written
 from hoofbeat.store.folder_library import Folder
+from hoofbeat.text import cut
 from hoofbeat.web.browse.links import (
     FACET,
     Choices,
@@ -111,6 +112,7 @@ def _pair(compared: AnswersComparison, number: int, changes: NDArray[np.int8]) -
 router = APIRouter()
 _PATH = "/side-by-side"
 _ROWS = 24
+_TITLE = 120
 
 
 class QuestionFlip(Struct, frozen=True):
@@ -143,7 +145,7 @@ def side_by_side(request: Request) -> HTMLResponse:
     return render(
         request,
         "browse/compared.html",
-        title=f"{plain['a']} beside {plain['b']}",
+        title="Two runs compared",
         folders=both.folders,
         everything=site_of(request).library.folders(*KINDS),
         beside=both.beside,
@@ -169,7 +171,7 @@ def beside_question(request: Request, number: int) -> HTMLResponse:
     both = _opened(request)
     first, second = (run.index for run in both.runs)
     if not 1 <= number <= first.count:
-        return not_found(request, "There is no question of this number in the first folder.")
+        return not_found(request, "The first run has no question of this number.")
     question = first.question(number - 1)
     sides = []
     for index, place in ((first, both.chosen.pair.first), (second, both.chosen.pair.second)):
@@ -187,7 +189,7 @@ def beside_question(request: Request, number: int) -> HTMLResponse:
     return render(
         request,
         "browse/compared_question.html",
-        title=f"{question.id}, both answers",
+        title=f"Both answers: {cut(question.text, _TITLE)}",
         folders=both.folders,
         question=question,
         asked=(question_view(question, [answer for _, answers, _ in sides for answer in answers]),),
@@ -210,7 +212,7 @@ def _opened(request: Request) -> _Both:
     folders = [site.library.folder(choices[name], *KINDS) for name in ("a", "b")]
     first, second = folders
     if first is None or second is None:
-        raise PageInstead(not_found(request, "There is no run or folder of judgments of this name here."))
+        raise PageInstead(not_found(request, "This server has no run or judged answers of this name."))
     try:
         for patience in (0.0, None):  # all three are begun before any is waited for
             beside = open_beside(site, first, second, patience=patience)
@@ -234,7 +236,7 @@ def _choose(request: Request, choices: Choices, problem: HoofbeatError | None = 
     return render(
         request,
         "browse/compared_choose.html",
-        title="Side by side",
+        title="Compare two runs",
         status=400 if problem else 200,
         everything=site_of(request).library.folders(*KINDS),
         chosen=[choices.get("a", ""), choices.get("b", "")],
@@ -300,10 +302,10 @@ def _cards(each: SystemPairSummary) -> list[Card]:
     row = each.difference
     span = row.paired.interval
     worse, better = each.flips.get("right → wrong", 0), each.flips.get("wrong → right", 0)
-    could = f"; {written(row.sensitivity, 'points')} whatever unscored answers are" if row.sensitivity else ""
+    could = f"; {written(row.sensitivity, 'points')} depending on the unscored answers" if row.sensitivity else ""
     return [
         Card(
-            label="Difference in accuracy, points (second less first)",
+            label="Difference in accuracy, points (second minus first)",
             value=written(row.paired.difference, "points"),
             detail=f"{spread((span.low, span.high), 'points', f'{row.paired.n:,} questions', span.method)}{could}",
         ),

@@ -37,7 +37,7 @@ from hoofbeat.reports.sections.scores.facet_scores import facets_section
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, gather
 from hoofbeat.reports.tables import count_of
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.text import same_name, some_of
+from hoofbeat.text import cut, one_line, same_name, some_of
 from hoofbeat.web.browse.links import (
     Choices,
     PageNumber,
@@ -62,6 +62,7 @@ from hoofbeat.web.browse.open_folders import (
     opened_for_script,
     prepare_in_background,
 )
+from hoofbeat.web.folder_titles import folder_title
 from hoofbeat.web.page_rendering import (
     FOLDER_ERRORS,
     ListPage,
@@ -125,10 +126,10 @@ def _figures(group: OutcomeSet) -> RunFigures:
         facets = facets_section(whole).blocks
     elif group.tallies:
         blocks.append(
-            Text("There is no judgment in this folder, so there is no score. The answers can be read one by one.")
+            Text("This folder has no judgments, so there are no scores. You can read the answers under Questions.")
         )
     else:
-        blocks.append(Notice("This folder holds no answers."))
+        blocks.append(Notice("This folder has no answers."))
     return RunFigures(
         judged=group.judge,
         notices=tuple(_notices(group)),
@@ -142,16 +143,16 @@ def _notices(group: OutcomeSet) -> list[str]:
     """What a reader must know before the figures."""
     told = []
     if group.self_judged:
-        told.append("The judge is the model that answered; a model tends to agree with itself.")
+        told.append("The judge is the model that answered. A model tends to agree with itself.")
     if group.by_people:
         labelled = sum(count.labelled for count in group.by_people.values())
         of = sum(group.tallies[system].answers for system in group.by_people)
         told.append(
-            f"Labelled by people alone: {labelled:,} of {count_of(of, 'planned answer')}; the rest is unscored."
+            f"Labelled by people only: {labelled:,} of {count_of(of, 'planned answer')}. The others have no score."
         )
     if group.outcomes and group.unjudged:
         names = some_of([f"{model} · {condition}" for model, condition in group.unjudged], 8)
-        told.append(f"Nobody judged this free text for equivalence, so it has no accuracy: {names}.")
+        told.append(f"Free text that nobody has judged has no accuracy: {names}.")
     return told
 
 
@@ -161,6 +162,7 @@ MARKS = {"answered" if verdict == "plain" else verdict: words for verdict, words
 _COLUMNS = 4
 _SINGLE = 8
 _UNFOLDED = 4
+_TITLE = 120
 
 
 class QuestionOutcomes(Struct, frozen=True):
@@ -177,16 +179,16 @@ class QuestionOutcomes(Struct, frozen=True):
 @router.get("/runs/{slug}", response_class=HTMLResponse, include_in_schema=False)
 def run_page(request: Request, slug: str) -> HTMLResponse:
     """A run: its leaderboard and the tables behind it."""
-    return _overview(request, slug, "browse/run.html", slug)
+    return _overview(request, slug, "browse/run.html")
 
 
 @router.get("/runs/{slug}/facets", response_class=HTMLResponse, include_in_schema=False)
 def run_facets(request: Request, slug: str) -> HTMLResponse:
     """A run's scores by facet of its questions."""
-    return _overview(request, slug, "browse/run_facets.html", f"{slug} by facet")
+    return _overview(request, slug, "browse/run_facets.html", "Scores by facet: ")
 
 
-def _overview(request: Request, slug: str, template: str, title: str) -> HTMLResponse:
+def _overview(request: Request, slug: str, template: str, before: str = "") -> HTMLResponse:
     site = site_of(request)
     folder, opened = run_of(request, slug)
     return figures_page(
@@ -194,7 +196,7 @@ def _overview(request: Request, slug: str, template: str, title: str) -> HTMLRes
         template,
         folder,
         opened.figures.within(),
-        title=title,
+        title=f"{before}{folder_title(site, folder)}",
         index=opened.index,
         tally=opened.index.tally(),
         others=[each for each in site.library.folders(*KINDS) if each != folder],
@@ -214,7 +216,7 @@ def run_questions(request: Request, slug: str) -> HTMLResponse:
     return render(
         request,
         "browse/run_questions.html",
-        title=f"Questions of {slug}",
+        title=f"Questions and answers: {folder_title(site_of(request), folder)}",
         folder=folder,
         index=index,
         pickers=run_pickers(index, choices),
@@ -234,7 +236,7 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
     folder, opened = run_of(request, slug)
     index = opened.index
     if not 1 <= number <= index.count:
-        return not_found(request, "There is no question of this number in this folder.")
+        return not_found(request, "This folder has no question of this number.")
     place = number - 1
     choices = _choices(request, index)
     wanted = answer_filter(choices)
@@ -247,7 +249,7 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
     return render(
         request,
         "browse/run_question.html",
-        title=f"{question.id} in {slug}",
+        title=cut(one_line(question.text), _TITLE),
         folder=folder,
         question=question,
         asked=(question_view(question, answers),),

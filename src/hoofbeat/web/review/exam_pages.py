@@ -35,7 +35,7 @@ from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.browse.open_folders import prepare_in_background
 from hoofbeat.web.page_rendering import ErrorOut, artefact_of, item_image, not_found, render
 from hoofbeat.web.security import may_browse, require_person
-from hoofbeat.web.site import site_of, store_of
+from hoofbeat.web.site import site_of, store_of, whole_site
 
 router = APIRouter()
 
@@ -54,7 +54,7 @@ def require_sitting(request: Request, person: Person, study: str) -> tuple[Revie
     store = store_of(request)
     found = store.study(study)
     if found is None or found.form != FORM or not person.sees(study):
-        raise not_here("there is no such exam on your list")
+        raise not_here("you have no such exam")
     return store, load_sitting(store, found, person, server_time(request))
 
 
@@ -68,14 +68,14 @@ def parse_seconds(text: str) -> float | None:
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorOut, "description": "What was sent is no answer."},
+    400: {"model": ErrorOut, "description": "The request is not an answer."},
     401: {"model": ErrorOut, "description": "Nobody is signed in."},
     403: {
         "model": ErrorOut,
         "description": "The request did not come from a page of this server, or the question is not yours.",
     },
-    404: {"model": ErrorOut, "description": "There is no such exam, or no such question in yours."},
-    409: {"model": ErrorOut, "description": "Too late: the time is up, or it was answered already."},
+    404: {"model": ErrorOut, "description": "This exam or question does not exist."},
+    409: {"model": ErrorOut, "description": "Too late: the time is up, or the question is already answered."},
 }
 
 
@@ -111,7 +111,7 @@ def draft(request: Request, person: Me, study: str, place: int, body: DraftAnswe
     store, sitting = require_sitting(request, person, study)
     entry = sitting.entry(place)
     if entry is None:
-        raise not_here("there is no such question in your exam")
+        raise not_here("your exam does not have this question")
     return _state(save_draft(store, sitting, entry, body.answer, body.seconds, body.stage))
 
 
@@ -125,7 +125,7 @@ def _state(sitting: ExamSitting) -> ExamState:
 
 
 Me = Annotated[Person, Depends(require_person)]
-_NO_QUESTION = "There is no such question in your exam."
+_NO_QUESTION = "Your exam does not have this question."
 
 
 @router.get("/exam", response_class=HTMLResponse, include_in_schema=False)
@@ -230,7 +230,7 @@ def result(request: Request, person: Me, study: str) -> Response:
     if not sitting.over:
         return _to(study)
     sitting = end_exam(store, sitting)
-    site = site_of(request)
+    site = whole_site(request)  # how models did as a whole tells nobody an answer
     known = [
         (folder.slug, prepare_in_background(site, folder, "exam-outcomes", model_outcomes))
         for folder in site.library.folders("run", "judgments")
@@ -254,7 +254,7 @@ def image(request: Request, person: Me, study: str, place: int, number: int) -> 
     entry = sitting.entry(place)
     shown = entry is not None and (sitting.over or (entry.opened and _with_images(sitting, entry)))
     files = entry.question.images if entry is not None and shown else ()
-    return item_image(request, artefact_of(site_of(request), sitting.study), files, number)
+    return item_image(request, artefact_of(whole_site(request), sitting.study), files, number)
 
 
 def _opened(request: Request, person: Person, study: str, place: int) -> Response:
@@ -273,7 +273,7 @@ def _question(
     request: Request, sitting: ExamSitting, entry: ExamQuestion, *, problem: HoofbeatError | None = None, said: str = ""
 ) -> HTMLResponse:
     case, asked = visible_case(entry)
-    there = artefact_of(site_of(request), sitting.study) is not None
+    there = artefact_of(whole_site(request), sitting.study) is not None
     return render(
         request,
         "exam/question.html",
@@ -308,23 +308,23 @@ def _to(study: str) -> RedirectResponse:
 def _told(rules: ExamRules) -> list[str]:
     """What a person should know before the first question."""
     told = [
-        "Every question has one answer. Once you have given it, it can't be changed.",
-        "You may leave a question open, go on, and come back to it.",
+        "Each question has one answer. You can't change an answer after you save it.",
+        "You can answer a question later: continue, and come back to it.",
         "The time you spend on each question is recorded.",
-        "You learn how you did when the exam is over, not before.",
+        "You see your result after the exam.",
     ]
     if rules.stages:
         shares = ", ".join(f"{share}%" for share in rules.stages)
-        told.insert(1, f"Each case is shown in parts: {shares} of its sentences. You answer at every part.")
+        told.insert(1, f"Each case is shown in parts: {shares} of its sentences. You answer after each part.")
     if rules.minutes:
         told.insert(
             2,
-            f"You have {rules.minutes:g} minutes for all questions together, from the moment you begin; the time goes "
-            "on when you leave the page. What is marked when it runs out counts.",
+            f"You have {rules.minutes:g} minutes for all questions together, from when you start. The clock keeps "
+            "running if you leave the page. When the time is up, marked answers count.",
         )
     told.append(
-        "You may look things up in the literature; please do not ask a language model or a colleague."
+        "You may use the literature. Please do not ask a language model or a colleague."
         if rules.literature
-        else "Please do not look anything up: no literature, no search, no language model."
+        else "Please do not use the literature, a search engine or a language model."
     )
     return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.review.invitations import Throttle, secret_hash
-from hoofbeat.review.review_records import Event, Person, PersonRole
+from hoofbeat.review.review_records import Event, Person, PersonRole, in_utc
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import cut
 from hoofbeat.web.page_rendering import not_found, refuse, render
@@ -37,7 +38,7 @@ KINDS = (
 )
 _PAGE = 50
 _SHOWN = 200
-_BOOKKEEPING = ("version", "origin", "changed")
+_BOOKKEEPING = ("version", "origin", "changed", "link_until", "link_used")
 
 
 class TrailQuery:
@@ -143,8 +144,12 @@ def _said(value: object, names: dict[str, str]) -> str:
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 Admin = Annotated[Person, Depends(require_admin)]
-_NOT_VALID = "this link is not valid, or not any more"
-_ASK = "ask whoever sent it for a new one"
+_NOT_VALID = "this link is not valid"
+_ASK = "ask the person who sent it for a new one"
+_NEW = (
+    "ask the person who sent it for a new link: they make it on the page People, or with: hoofbeat review invite NAME "
+    "--again"
+)
 
 
 def _refuse_guess(request: Request) -> Response | None:
@@ -152,8 +157,22 @@ def _refuse_guess(request: Request) -> Response | None:
     throttle: Throttle = request.app.state.throttle
     if wait := throttle.wait(address_of(request)):
         fix = f"wait {wait} seconds, then open your link again"
-        return refuse(request, 429, "too many wrong links were tried", fix, {"Retry-After": str(wait)})
+        return refuse(request, 429, "too many wrong links", fix, {"Retry-After": str(wait)})
     return None
+
+
+def _ended_link(request: Request, person: Person) -> Response | None:
+    """The answer to a right link that signs nobody in any more; its person, signed in, goes on to the lists."""
+    trouble = person.link_trouble(time.time())
+    if not trouble:
+        return None
+    if request.state.person is not None and request.state.person.id == person.id:
+        return _first_page(person)
+    return refuse(request, 410, trouble, _NEW)
+
+
+def _first_page(person: Person) -> RedirectResponse:
+    return RedirectResponse("/review" if person.role == "reviewer" else "/team", 303)
 
 
 def _wrong_link(request: Request) -> Response:
@@ -169,6 +188,8 @@ def invitation(request: Request, token: str) -> Response:
     person = store_of(request).invited(token)
     if person is None:
         return _wrong_link(request)
+    if (ended := _ended_link(request, person)) is not None:
+        return ended
     return render(request, "people/join.html", title=f"Welcome, {person.name}", invited=person, token=token)
 
 
@@ -180,11 +201,12 @@ def join(request: Request, token: str) -> Response:
     store, settings = store_of(request), site_of(request).settings
     signed = store.sign_in(token, hours=settings.session_hours)
     if signed is None:
-        return _wrong_link(request)
+        known = store.invited(token)
+        return (known and _ended_link(request, known)) or _wrong_link(request)
     person, secret = signed
     if request.state.session:
         store.sign_out(request.state.session)
-    answer = RedirectResponse("/review" if person.role == "reviewer" else "/team", 303)
+    answer = _first_page(person)
     give_cookie(answer, settings, "session", secret)
     return answer
 
@@ -221,17 +243,30 @@ def people(request: Request, admin: Admin) -> HTMLResponse:
 
 def _people_page(request: Request, admin: Person, problem: HoofbeatError | None = None, name: str = "") -> HTMLResponse:
     store = store_of(request)
+    everybody = store.people()
     return render(
         request,
         "people/people.html",
         title="People",
         status=200 if problem is None else 400,
-        everybody=store.people(),
+        everybody=everybody,
         studies=store.studies(),
         admin=admin,
+        links={one.id: link_words(one) for one in everybody},
+        link_days=site_of(request).settings.link_days,
         problem=problem,
         name=name,
     )
+
+
+def link_words(person: Person) -> str:
+    """What became of somebody's link, for an admin."""
+    if not person.active:
+        return "revoked"
+    if person.link_used:
+        return f"signed in with the link on {in_utc(person.link_used)}"
+    ended = person.link_until <= time.time()
+    return f"link {'ended unused' if ended else 'not used yet, ends'} on {in_utc(person.link_until)}"
 
 
 @router.post("/team/people")
@@ -247,7 +282,9 @@ def invite(
     named: PersonRole = role  # type: ignore[assignment]  # the review store refuses what is no role
     own = tuple(each.strip() for each in groups.split(",") if each.strip())
     try:
-        person, token = store_of(request).invite(name, named, by=admin.id, groups=own, studies=tuple(study or ()))
+        person, token = store_of(request).invite(
+            name, named, by=admin.id, groups=own, studies=tuple(study or ()), days=site_of(request).settings.link_days
+        )
     except HoofbeatError as err:
         return _people_page(request, admin, err, name)
     return _link_page(request, person, token)
@@ -255,22 +292,25 @@ def invite(
 
 def _link_page(request: Request, person: Person, token: str) -> HTMLResponse:
     link = f"{site_of(request).settings.base_url.rstrip('/')}/join/{token}"
-    return render(request, "people/link.html", title=f"A link for {person.name}", invited=person, link=link)
+    until = in_utc(person.link_until)
+    return render(
+        request, "people/link.html", title=f"A link for {person.name}", invited=person, link=link, until=until
+    )
 
 
 @router.post("/team/people/{id}/renew")
 def renew(request: Request, id: str, admin: Admin) -> HTMLResponse:
     """A new link for somebody; the old one ends."""
-    token = store_of(request).renew(id, admin.id)
+    token = store_of(request).renew(id, admin.id, days=site_of(request).settings.link_days)
     person = store_of(request).person(id)
-    return not_found(request, "There is no such person.") if person is None else _link_page(request, person, token)
+    return not_found(request, "This person does not exist.") if person is None else _link_page(request, person, token)
 
 
 @router.post("/team/people/{id}/revoke")
 def revoke(request: Request, id: str, admin: Admin) -> Response:
     """Let somebody in no more."""
     if id == admin.id:
-        return refuse(request, 400, "you can't shut yourself out", "let another admin do it")
+        return refuse(request, 400, "you can't revoke yourself", "ask another admin")
     store_of(request).revoke(id, admin.id)
     return RedirectResponse("/team/people", 303)
 
@@ -286,7 +326,7 @@ def study_trail(request: Request, study: str, asked: Annotated[TrailQuery, Depen
     """The trail of one study."""
     found = store_of(request).study(study)
     if found is None:
-        return not_found(request, "There is no such study.")
+        return not_found(request, "This study does not exist.")
     return _trail_page(request, asked, study, found.title)
 
 

@@ -37,7 +37,7 @@ from hoofbeat.review.review_records import Assignment, ItemLabel, LabelState, Pe
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.page_rendering import ErrorOut, artefact_of, item_image, not_found, render
 from hoofbeat.web.security import require_person
-from hoofbeat.web.site import site_of, store_of
+from hoofbeat.web.site import store_of, whole_site
 
 router = APIRouter()
 
@@ -46,7 +46,7 @@ Me = Annotated[Person, Depends(require_person)]
 
 REASONS = (
     "not my field",
-    "cannot be judged from what is shown",
+    "cannot be judged from this page",
     "text is damaged or unreadable",
     "I know this case or its author",
     "something else",
@@ -92,7 +92,7 @@ def skip_reason(reason: str, more: str = "") -> str:
     chosen, words = " ".join(reason.split()), " ".join(more.split())
     told = words if chosen in ("", REASONS[-1]) else f"{chosen}: {words}" if words else chosen
     if not told:
-        raise InputError("an item is skipped with a reason only", fix="choose one, or write it in a few words")
+        raise InputError("skipping an item needs a reason", fix="choose a reason, or write one")
     return told[:_MAX_REASON]
 
 
@@ -160,7 +160,7 @@ def overview(request: Request, person: Me, study: str) -> Response:
     found = store.study(study)
     mine = store.assignments(study, person.id)
     if found is None or not mine:
-        return not_found(request, "There is no such study on your list.")
+        return not_found(request, "You do not have this study.")
     if found.form == EXAM:
         return RedirectResponse(f"/exam/{quote(study)}", status_code=303)
     labels = {label.item: label for label in store.labels(study, person=person.id)}
@@ -190,7 +190,7 @@ def show(request: Request, person: Me, study: str, item: str) -> Response:
     store = store_of(request)
     place = place_of(store, person, study, item)
     if place is None:
-        return not_found(request, "There is no such item on your list.")
+        return not_found(request, "You do not have this item.")
     label = store.label(study, item, person.id)
     return _item_page(request, store, person, place, label=label, values=label.values if label else {})
 
@@ -237,7 +237,7 @@ def take(request: Request, person: Me, study: str, item: str, form: Posted) -> R
     store = store_of(request)
     place = place_of(store, person, study, item)
     if place is None:
-        return not_found(request, "There is no such item on your list.")
+        return not_found(request, "You do not have this item.")
     doing = str(form.get("do", "save"))
     name = str(form.get("request", "")) or secrets.token_urlsafe(16)
     before = store.label(study, item, person.id)
@@ -275,7 +275,7 @@ def take(request: Request, person: Me, study: str, item: str, form: Posted) -> R
 def image(request: Request, person: Me, study: str, item: str, number: int) -> Response:
     """An image of an item on the person's list, from the artefact where this server shows it."""
     place = place_of(store_of(request), person, study, item)
-    artefact = artefact_of(site_of(request), place.study) if place else None
+    artefact = artefact_of(whole_site(request), place.study) if place else None
     files = [str(name) for name in place.item.key.get("images", [])] if place else []
     return item_image(request, artefact, files, number)
 
@@ -346,11 +346,11 @@ class LabelUpdateOut(BaseModel):
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorOut, "description": "A value that the form does not take, or something is missing."},
+    400: {"model": ErrorOut, "description": "A value is not valid, or a field is missing."},
     401: {"model": ErrorOut, "description": "Nobody is signed in."},
-    403: {"model": ErrorOut, "description": "The token against forged posts is missing, or this is not yours."},
-    404: {"model": ErrorOut, "description": "There is no such item on your list."},
-    422: {"model": ErrorOut, "description": "The request is not of this form."},
+    403: {"model": ErrorOut, "description": "The token against forged requests is missing, or this item is not yours."},
+    404: {"model": ErrorOut, "description": "You do not have this item."},
+    422: {"model": ErrorOut, "description": "The request does not have the expected form."},
     429: {"model": ErrorOut, "description": "Too many requests."},
     503: {"model": ErrorOut, "description": "The database can't be used."},
 }
@@ -358,7 +358,7 @@ _SAVE_ERRORS: dict[int | str, dict[str, Any]] = {
     **_ERRORS,
     409: {
         "model": LabelUpdateOut | ErrorOut,
-        "description": "Out of date (the label as it stands), or the study is closed.",
+        "description": "Out of date (with the current label), or the study is closed.",
     },
 }
 
@@ -401,7 +401,7 @@ def _find(request: Request, person: Person, study: str, item: str) -> tuple[Revi
     store = store_of(request)
     place = place_of(store, person, study, item)
     if place is None:
-        raise not_here("there is no such item on your list")
+        raise not_here("you do not have this item")
     return store, place
 
 

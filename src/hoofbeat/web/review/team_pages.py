@@ -31,7 +31,7 @@ from hoofbeat.review.reviewer_agreement import Agreements, StudyAgreement, Study
 from hoofbeat.web.page_rendering import ErrorOut, artefact_of, item_image, not_found, page_of, render
 from hoofbeat.web.review.task_pages import Posted, form_values, version_of
 from hoofbeat.web.security import require_adjudicator, require_admin
-from hoofbeat.web.site import site_of, store_of
+from hoofbeat.web.site import site_of, store_of, whole_site
 
 router = APIRouter()
 api = APIRouter(prefix="/api/team", tags=["team"])
@@ -49,7 +49,7 @@ def study_of(request: Request, person: Person, id: str) -> Study:
     """A study that this person may see."""
     study = store_of(request).study(id)
     if study is None or not person.sees(id):
-        raise not_here("there is no such study")
+        raise not_here("this study does not exist")
     return study
 
 
@@ -192,10 +192,10 @@ class LabelsOut(BaseModel):
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorOut, "description": "This can't be given for such a study."},
+    400: {"model": ErrorOut, "description": "This is not available for this kind of study."},
     401: {"model": ErrorOut, "description": "Nobody is signed in."},
-    403: {"model": ErrorOut, "description": "This is for adjudicators, or for admins."},
-    404: {"model": ErrorOut, "description": "There is no such study."},
+    403: {"model": ErrorOut, "description": "Only adjudicators or admins can use this."},
+    404: {"model": ErrorOut, "description": "This study does not exist."},
     503: {"model": ErrorOut, "description": "The database can't be used."},
 }
 
@@ -316,10 +316,10 @@ def _overview(
 
 _SAID = {
     "assigned": "The items are assigned.",
-    "nothing": "Nothing was missing: every item has the reviewers that this plan asks for, as far as people allow.",
-    "closed": "The study is closed. It takes no more labels.",
-    "round": "The next items are made and assigned.",
-    "waiting": "There is nothing to go on with yet.",
+    "nothing": "Nothing to assign: every item already has enough reviewers, or no more people can take it.",
+    "closed": "The study is closed. It accepts no more labels.",
+    "round": "The next items are created and assigned.",
+    "waiting": "There is no next round yet.",
 }
 
 
@@ -358,7 +358,7 @@ def close(request: Request, admin: Admin, study: str, sure: Annotated[str, Form(
     """Close a study for good."""
     found = study_of(request, admin, study)
     if sure != "yes":
-        problem = HoofbeatError("a closed study can't be opened again", fix="tick the box if you are sure")
+        problem = HoofbeatError("a closed study can't be opened again", fix="tick “I am sure”")
         return _overview(request, admin, found, problem=problem)
     store_of(request).close_study(study, admin.id)
     return _back(study, "closed")
@@ -431,7 +431,7 @@ def queue(request: Request, person: Adjudicator, study: str, page: int = 1) -> R
     return render(
         request,
         "team/queue.html",
-        title=f"To be settled: {found.title}",
+        title=f"To resolve: {found.title}",
         study=found,
         rows=page_of(rows, page),
         open=sum(each.open and not each.hidden for each in rows),
@@ -447,7 +447,7 @@ def show(request: Request, person: Adjudicator, study: str, item: str) -> Respon
     found = study_of(request, person, study)
     waiting = _queued(request, person, found, item)
     if waiting is None:
-        return not_found(request, "There is no such item in the queue.")
+        return not_found(request, "This item is not in the queue.")
     return _queue_item_page(request, person, found, waiting)
 
 
@@ -473,11 +473,11 @@ def _queue_item_page(
     if values is None:
         values = decision.values if decision else _agreed(waiting)
     fields = () if waiting.hidden else decided_fields(waiting)
-    images = artefact_of(site_of(request), study) is not None
+    images = artefact_of(whole_site(request), study) is not None
     return render(
         request,
         "team/queue_item.html",
-        title=f"Settle an item: {study.title}",
+        title=f"Resolve an item: {study.title}",
         status=200 if problem is None else getattr(problem, "status", 400),
         study=study,
         waiting=waiting,
@@ -502,7 +502,7 @@ def image(request: Request, person: Adjudicator, study: str, item: str, number: 
     found = study_of(request, person, study)
     shown = store_of(request).item(study, item)
     files = [str(name) for name in shown.key.get("images", ())] if shown else []
-    return item_image(request, artefact_of(site_of(request), found), files, number)
+    return item_image(request, artefact_of(whole_site(request), found), files, number)
 
 
 def _own(request: Request, person: Person, study: Study, item: ReviewItem) -> list[Any]:
@@ -558,9 +558,9 @@ def decide(request: Request, person: Adjudicator, study: str, item: str, form: P
     found = study_of(request, person, study)
     waiting = _queued(request, person, found, item)
     if waiting is None:
-        return not_found(request, "There is no such item in the queue.")
+        return not_found(request, "This item is not in the queue.")
     if waiting.hidden:
-        problem = InputError("you are still to label this item yourself", fix="do that first, from your own list")
+        problem = InputError("label this item yourself first", fix="it is on your own list")
         return _queue_item_page(request, person, found, waiting, problem=problem)
     given = form_values(decided_fields(waiting), form)
     note = str(form.get(_NOTE, "")).strip()[:_MAX_NOTE]

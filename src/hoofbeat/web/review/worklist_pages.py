@@ -60,10 +60,10 @@ _WORDS: dict[CaseState, str] = {
     "gone": "no longer disagree",
 }
 STATUS_WORDS = {
-    "open": ("Open", "Somebody looks after it."),
-    "accepted": ("Accepted", "The difference is known and stays."),
-    "follow": ("Follow", "One source is followed here."),
-    "escalated": ("Escalated", "Others have to decide."),
+    "open": ("Open", "Someone is working on it."),
+    "accepted": ("Accepted", "The difference is known and accepted."),
+    "follow": ("Follow", "You follow one of the sources."),
+    "escalated": ("Escalated", "Someone else decides."),
 }
 """A status as the form says it, and what it means."""
 
@@ -128,7 +128,7 @@ def cases(request: Request, person: Adjudicator, slug: str) -> HTMLResponse:  # 
     return render(
         request,
         "team/worklist.html",
-        title=f"Worklist of {slug}",
+        title=f"Worklist: {slug}",
         folder=folder,
         names=opened.audit.names,
         pickers=_pickers(opened, rows, choices),
@@ -221,7 +221,7 @@ def show(request: Request, person: Adjudicator, slug: str, case: str) -> HTMLRes
 
 
 def _no_case(request: Request) -> HTMLResponse:
-    return not_found(request, "There is no such case in this audit.")
+    return not_found(request, "This audit does not have this case.")
 
 
 def _page(

@@ -166,6 +166,10 @@
     }
     version = answer.label.version;
     state = answer.label.state;
+    if (mine.restored && !dirty && JSON.stringify(mine.restored.latest) !== JSON.stringify(mine.body.values)) {
+      fill(mine.restored.latest); // written while this save was on its way, and not sent before the reload
+      dirty = true;
+    }
     form.elements.base.value = version;
     $("undo").disabled = !version;
     if ($("was-skipped")) $("was-skipped").hidden = state !== "skipped";
@@ -290,7 +294,7 @@
 
   function finish() {
     if (!$("conflict").hidden) return $("conflict-title").focus();
-    if (missing()) return say("Not finished: answer what is marked, or skip the item.", true);
+    if (missing()) return say("Not finished: answer the marked questions, or skip the item.", true);
     leaving = true;
     push("done", "", (answer) => { if (leaving) location.assign(answer.next); });
   }

@@ -31,6 +31,7 @@
         if (same?.open) part.open = true;
       }
       old.replaceWith(document.adoptNode(now));
+      hoofbeat.dressTables(now);
     }
   }
 

@@ -21,6 +21,7 @@ from hoofbeat.reports.sections.audits.audit_facts import (
     read_facts,
     said_by_sources,
 )
+from hoofbeat.reports.sections.audits.audit_page_summary import audit_page_summary
 from hoofbeat.reports.sections.audits.audit_summary import (
     CONTESTED,
     DISAGREEING,
@@ -29,6 +30,7 @@ from hoofbeat.reports.sections.audits.audit_summary import (
     grounded_blocks,
     group_blocks,
     institution_blocks,
+    more_leads,
     notes,
     rate_blocks,
     rate_spans,
@@ -108,7 +110,7 @@ def _named(part: Chapter, name: str, *, changed: bool) -> Chapter:
             replace(each, text=f"{each.text}: {name}") if isinstance(each, Heading) else each for each in part.opening
         ),
         cards=_titled(kept, name),
-        leads=tuple(replace(lead, text=f"{name}: {lead.text}") for lead in part.leads[1:]),
+        leads=tuple(replace(lead, text=f"{name}: {lead.text}") for lead in part.leads[:2]),
         notes=tuple(f"{name}: {note}" for note in part.notes),
     )
 
@@ -157,18 +159,20 @@ def audit_chapter(
     blocks += trust_blocks(facts, said, prefix, planted=bool(known)) if facts.found.pairs else []
     blocks += agreement
     blocks += _reading(facts, kept, said, known, themes, prefix)
+    subject = topics_in_words(audit.questions) or artefact.manifest.title or artefact.path.name
     worst = lead_of(facts, serious, anchors)
-    leads = (relations_lead(facts, spans, f"#{prefix}"), *([worst] if worst else []))
+    leads = (relations_lead(facts, spans, f"#{prefix}"), *([worst] if worst else []), *more_leads(facts, spans, prefix))
     return Chapter(
-        title=f"Source audit: {artefact.path.name}",
+        title=f"Source audit: {subject}",
         id=prefix,
-        subject=topics_in_words(audit.questions) or artefact.manifest.title,
+        subject=subject,
         opening=tuple(opening),
         blocks=tuple(blocks),
         cards=(*cards(facts, said, spans), *agreement_cards) if facts.found.pairs else (),
         leads=leads if facts.found.pairs else (),
         notes=notes(facts) if facts.found.pairs else (),
         figures=_figures(facts, said),
+        summary=audit_page_summary(facts, spans, serious, subject),
         files=(
             synthesis_file(audit, prefix),
             *(matrix_files(facts, strips, order, prefix) if facts.found.pairs else ()),
@@ -209,8 +213,8 @@ def _reading(
         there = "All" if len(kept.pairs) == kept.total else f"The {len(kept.pairs):,} most serious of"
         rest = _rest(facts, kept, prefix)
         text = (
-            f"{there} {kept.total:,} pairs, the most serious first, with both answers and the passages behind them; "
-            f"a section that an answer cites is marked.{rest}"
+            f"{there} {kept.total:,} pairs, the most serious first, with both answers and the passages behind them. "
+            f"Cited sections are marked.{rest}"
         )
         viewer = pairs_viewer(facts, kept, said.sides, known, themes.of_phrase if themes else {}, prefix)
         blocks += [Heading("Pair by pair", f"{prefix}-reading", 3), Text(text), viewer]
@@ -225,14 +229,14 @@ def _rest(facts: AuditFacts, kept: PairSelection, prefix: str) -> str:
     listed, diverging = listed_pairs(facts), facts.found.r_div.count
     some = f"all {diverging:,}" if listed == diverging else f"the {listed:,} most serious of {diverging:,}"
     file = f" The file pairs/{prefix}-diverging.csv beside this page lists {some} diverging pairs." if listed else ""
-    return f"{file} The other {kept.total - len(kept.pairs):,} are in the audit's own table, comparisons.parquet."
+    return f"{file} The other {kept.total - len(kept.pairs):,} are in the audit's table comparisons.parquet."
 
 
 def _how(domain: RelationLabels, planted: bool) -> Text:
-    marked = " An outlined cell is one in which the judge's label is not the planted one." if planted else ""
+    marked = " In outlined cells the judge's label differs from the planted one." if planted else ""
     return Text(
         f"Each grid shows how any two sources relate on one question, from {domain.consistent} to {domain.order[-1]}; "
-        f"a dashed cell has no label. A cell opens its pair; the arrow keys lead from cell to cell.{marked}"
+        f"dashed cells have no label. Click a cell to open its pair; the arrow keys move between cells.{marked}"
     )
 
 

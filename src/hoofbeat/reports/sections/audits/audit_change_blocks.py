@@ -14,7 +14,7 @@ from hoofbeat.audit.findings.table_agreement import JoinedPairs, join
 from hoofbeat.facets import facet_names
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import number_matrix
-from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, figure
 from hoofbeat.reports.sections.audits.audit_facts import audit_domain
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, judge_name, model_name, triple, written
@@ -51,21 +51,21 @@ def change_in_words(found: PrevalenceIntensity) -> str:
     """Whether pairs that both audits judged disagree more, and how much comes from pairs that only one could judge."""
     stronger = found.intensity
     if stronger.change is None:
-        return "No pair was judged in both audits, so whether disagreement became stronger can't be told."
+        return "No pair was judged in both audits, so nothing shows whether sources disagree more."
     span = stronger.interval
     clear = "clearly more often" if span and span.low > 0 else "clearly less often" if span and span.high < 0 else ""
     same = f"disagree {clear}" if clear else "show no clear change"
     return (
         f"Pairs judged in both audits {same}: {_told(stronger.change, span)}. Questions with any disagreement changed "
         f"by {written(found.any_div.change, 'points')} points, of which {written(found.prevalence.change, 'points')} "
-        f"come from those pairs and {written(found.by_coverage, 'points')} from pairs that only one audit judged."
+        f"are due to those pairs and {written(found.by_coverage, 'points')} to pairs that only one audit judged."
     )
 
 
 def _told(change: float | None, span: Interval | None) -> str:
     """A change in words, with its interval where it has one."""
     interval = f" (95% interval {written((span.low, span.high), 'points')}{span.few_note})" if span else ""
-    return f"{written(change, 'points')} points{interval}" if change is not None else "no change can be told"
+    return f"{written(change, 'points')} points{interval}" if change is not None else "the change is unknown"
 
 
 _INPUTS = {"corpus": "texts of the sources", "answers": "answers that were given"}
@@ -81,21 +81,21 @@ def differing(first: Audit, second: Audit) -> list[str]:
     }
     for what, names in named.items():
         if names[0] != names[1]:
-            told.append(f"The {what} differs ({names[0]}, then {names[1]}): labels may have changed because of it.")
+            told.append(f"The {what} differs ({names[0]}, then {names[1]}): this may have changed labels.")
     if first.mode != second.mode:
         told.append(f"Pairs were judged in {first.mode} mode before and in {second.mode} mode after.")
     packs = [str(each.settings.get("pack", "")) for each in (before, after)]
     if packs[0] != packs[1]:
-        told.append(f"The domain pack was changed in between ({packs[0]}, then {packs[1]}).")
+        told.append(f"The domain pack changed in between ({packs[0]}, then {packs[1]}).")
     prompts = sorted(
         name for name in before.prompts.keys() & after.prompts.keys() if before.prompts[name] != after.prompts[name]
     )
     if prompts:
-        told.append(f"These prompts were changed in between: {', '.join(prompts)}.")
+        told.append(f"These prompts changed in between: {', '.join(prompts)}.")
     for kind, what in _INPUTS.items():
         one, two = _hashes(before, kind), _hashes(after, kind)
         if one and two and one != two:
-            told.append(f"The {what} are not the same in both: labels may have changed because of it.")
+            told.append(f"The {what} are not the same in both: this may have changed labels.")
     return told
 
 
@@ -105,9 +105,9 @@ def _hashes(manifest: Manifest, kind: str) -> set[str]:
 
 _NO_LABEL = "no label"
 _NOTE = (
-    "After less before, in percentage points, with 95% intervals from resampling questions (1,000 samples, seed 0), "
-    "the same for both audits. A silent source can't disagree: what an audit finds more only because more pairs are "
-    "answered stands under coverage."
+    "Change from the first audit to the second, in percentage points, with 95% intervals from resampling the same "
+    "questions in both (1,000 samples, seed 0). A silent source can't disagree. What changed only because more pairs "
+    "are answered is listed under coverage."
 )
 
 
@@ -148,12 +148,12 @@ def shifts(audits: Sequence[tuple[str, Artefact]]) -> list[tuple[frozenset[str],
 def _part(before: _Opened, after: _Opened, prefix: str) -> Chapter:
     title = f"From {before.name} to {after.name}"
     if before.pairs.domain != after.pairs.domain:
-        warning = "The two audits use different labels, so their rates can't be set against each other."
+        warning = "The two audits use different labels, so their rates can't be compared."
         return Chapter(title=title, id=prefix, blocks=(Notice(warning),))
     if reworded := reworded_questions(before.audit.questions, after.audit.questions):
         warning = (
-            f"The two audits ask something else under the same name ({cut(', '.join(reworded), 200)}), so they can't "
-            "be set against each other."
+            f"The two audits use the same id for different questions ({cut(', '.join(reworded), 200)}), so they "
+            f"can't be compared."
         )
         return Chapter(title=title, id=prefix, blocks=(Notice(warning),))
     joined = join(before.pairs, after.pairs, before.pairs.domain)
@@ -165,13 +165,13 @@ def _part(before: _Opened, after: _Opened, prefix: str) -> Chapter:
             f"out), {count_of(found.pairs_in_both, 'pair')} of sources answered in both"
             + (f"; {count_of(failed, 'pair')} without a label count as not answered." if failed else ".")
         ),
-        Text(change_in_words(found)),
         *(Notice(sentence) for sentence in differing(before.audit, after.audit)),
         _rates(found, prefix),
         *_groups(joined, after.audit, found.questions, prefix),
         *_moves(joined, prefix),
     ]
-    return Chapter(title=title, id=prefix, blocks=tuple(blocks), cards=change_cards(found, f"{title}: "))
+    told = Lead(f"{title}: {change_in_words(found)}", f"#{prefix}", "See what changed")
+    return Chapter(title=title, id=prefix, blocks=tuple(blocks), cards=change_cards(found, f"{title}: "), leads=(told,))
 
 
 def _points(change: ShareChange) -> Cell:
@@ -197,13 +197,13 @@ def _rates(found: PrevalenceIntensity, prefix: str) -> Table:
             row("R_div", found.r_div, "pairs that diverge, of each audit's answered pairs"),
             row("intensity", found.intensity, "pairs that diverge, of the pairs answered in both audits"),
             row("pct_any_div", found.any_div, "questions with a pair that diverges"),
-            row("prevalence", found.prevalence, "the same at fixed coverage: only pairs answered in both audits count"),
+            row("prevalence", found.prevalence, "the same, counting only pairs answered in both audits"),
             (
                 "by coverage",
                 None,
                 None,
                 _coverage(found),
-                "what remains: pairs that only one audit answered",
+                "the rest: pairs that only one audit answered",
             ),
         ),
         note=_NOTE,

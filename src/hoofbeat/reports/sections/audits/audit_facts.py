@@ -62,7 +62,7 @@ def miss_notes(label: str, domain: RelationLabels, sides: Iterable[SideView]) ->
     if label not in domain.order or label in (domain.consistent, domain.absent):
         return []
     parts = [side.name for side in sides if side.partly]
-    return [f"may be a miss: only parts of {' and of '.join(parts)} were read, found by a search"] if parts else []
+    return [f"this may be a miss: only parts of {' and of '.join(parts)} were searched and read"] if parts else []
 
 
 def _silent_side(answer: Answer, name: SourceName, told: str) -> SideView:
@@ -77,7 +77,7 @@ def _silent_side(answer: Answer, name: SourceName, told: str) -> SideView:
             source = f"nearest, score {score} of 1 · {heading}"
             near.append(PassageView(source=source, text=text.removeprefix(f"{heading}: "), marks=()))
     how = [f"What was searched: {step.text}." for step in steps if step.what == SEARCHED]
-    down = [f"An answer that the absence check turned down: {step.text}" for step in steps if step.what == TURNED_DOWN]
+    down = [f"Answer that the absence check rejected: {step.text}" for step in steps if step.what == TURNED_DOWN]
     return SideView(
         name=name.full,
         id=name.id,
@@ -102,7 +102,7 @@ def silent_text(answer: Answer) -> str:
     if answer.failure:
         return f"No answer. {failure_text(answer.failure)}"
     if answer.absent is None:
-        return "Whether the source addresses the question is not known."
+        return "It is unknown whether the source addresses the question."
     return "Silent: the source does not address the question." if answer.absent else ""
 
 

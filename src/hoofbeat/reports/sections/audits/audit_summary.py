@@ -15,14 +15,14 @@ from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
 from hoofbeat.findings.intervals import resampled_sums, wilson
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice
-from hoofbeat.reports.section import counted, figure
+from hoofbeat.reports.section import counted, figure, share_in_words
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts
 from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer, mode_card
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, judge_name, written
 
 Span = tuple[float, float] | None
 _CHARTED = 14
-_LABEL_ONLY = "label only: the rest of the reply could not be read"
+_LABEL_ONLY = "only the label could be read"
 
 
 class RateIntervals(Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ def warning_blocks(found: Relations) -> list[Block]:
     if not found.pairs:
         return [Notice("No two sources were asked the same question, so there is nothing to compare.")]
     if sum(found.failed.values()) == found.pairs:
-        return [Notice("Every comparison failed: no pair has a label. The table of failures says why.")]
+        return [Notice("Every comparison failed, so no pair has a label. See the table of failures.")]
     if not found.judged:
         return [Notice("No pair was judged: in every pair at least one source is silent or its answer failed.")]
     return []
@@ -129,9 +129,9 @@ def _rates(facts: AuditFacts, spans: RateIntervals, prefix: str) -> Table:
             row("R_con", f"{domain.consistent} pairs, of judged pairs", found.r_con, spans.r_con),
             row("pct_any_div", f"questions with at least one {diverging} pair", found.any_div, spans.any_div),
         ),
-        note="Below a value its 95% interval: of rates of pairs from resampling questions (1,000 samples, seed 0), of "
-        "pct_any_div by Wilson's formula. The range is what failed comparisons could make of a rate: given where they "
-        "exceed 1% of pairs, for pct_any_div where they leave more than 1% of questions undecided.",
+        note="Below each value is its 95% interval, from resampling questions (1,000 samples, seed 0); for "
+        "pct_any_div it is Wilson's. The range shows how failed comparisons could change a rate. It is given "
+        "where they exceed 1% of pairs, or for pct_any_div 1% of questions.",
     )
 
 
@@ -161,10 +161,10 @@ def grounded_blocks(facts: AuditFacts, said: AuditAnswers, prefix: str) -> list[
              int(both.sum()))
             for name, chosen in kinds
         ),
-        note=f"{len(said.grounded):,} of {spoken:,} answers are grounded: they cite a section that was shown, their "
-        "quote is in it, and no check of words objects. Below a value its 95% interval, from resampling questions "
-        "(1,000 samples, seed 0). Where the two columns differ, answers that the passages do not carry make part of "
-        "the difference between sources.",
+        note=f"{len(said.grounded):,} of {spoken:,} answers are grounded: they cite a section that the model saw, "
+            f"their quote is in it, and no check objects. 95% intervals are from resampling questions (1,000 "
+            f"samples, seed 0). Where the two columns differ, part of the disagreement is due to answers that their "
+            f"passages do not support.",
     )  # fmt: skip
     return [Details(table.caption, (table,))]
 
@@ -185,8 +185,8 @@ def _failures(facts: AuditFacts, prefix: str) -> list[Block]:
     if facts.label_only:
         rows = [*found.failed.items(), (_LABEL_ONLY, facts.label_only)]
         note = (
-            "The last row has labels, which count in every rate; the others have none. It counts judgments, one for "
-            "all pairs of the same two texts."
+            "Only the last row has labels, which count in every rate. It counts judgments: pairs with the same two "
+            "texts share one."
         )
         return [counted(name, "Comparisons by what went wrong", "kind", rows, found.pairs, "pairs", note)]
     if not found.failed:
@@ -289,7 +289,7 @@ def _cell(found: InstitutionRate) -> Cell:
 
 
 SILENT = "Pairs with a silent source (R_abs)"
-DISAGREEING = "Pairs that disagree where both speak (R_div)"
+DISAGREEING = "Pairs that disagree where both answer (R_div)"
 CONTESTED = "Questions with any disagreement"
 """What the three figures are called that every audit has."""
 
@@ -307,17 +307,28 @@ def summary(facts: AuditFacts, said: AuditAnswers) -> str:
 
 
 def relations_lead(facts: AuditFacts, spans: RateIntervals, link: str) -> Lead:
-    """How often sources disagree and how often one is silent, with how sure the share is."""
+    """How often sources disagree, and how sure that is."""
     found = facts.found
-    sure = f", 95% interval {written(spans.r_div, 'share')}" if spans.r_div else ""
-    share = f" ({written(found.r_div.value, 'share')}{sure})" if found.judged else ""
     words = (
-        f"{count_of(len(facts.audit.sources), 'source')} answered {count_of(len(facts.audit.questions), 'question')}. "
-        f"Where both sources of a pair answer, {found.r_div.count:,} of {count_of(found.judged, 'pair')} "
-        f"disagree{share}, on {found.any_div.count:,} of {count_of(found.any_div.of, 'question')}. "
-        f"In {found.r_abs.count:,} of {count_of(found.pairs, 'pair')} a source is silent."
+        f"{count_of(len(facts.audit.sources), 'source')} were asked {count_of(len(facts.audit.questions), 'question')}."
     )
+    if found.judged:
+        share = share_in_words(found.r_div.count, found.judged, spans.r_div, "pair")
+        words += (
+            f" Where both sources of a pair answer, {share} disagree, "
+            f"on {found.any_div.count:,} of {count_of(found.any_div.of, 'question')}."
+        )
     return Lead(words, link, "See how they relate")
+
+
+def more_leads(facts: AuditFacts, spans: RateIntervals, prefix: str) -> tuple[Lead, ...]:
+    """How often a source is silent, how many comparisons failed, and whether anything shows that the judge is right."""
+    found = facts.found
+    silent = share_in_words(found.r_abs.count, found.pairs, spans.r_abs, "pair")
+    leads = [Lead(f"In {silent} a source does not address the question.", f"#{prefix}-coverage", "See who")]
+    if failed := sum(found.failed.values()):
+        leads.append(Lead(f"{count_of(failed, 'comparison')} failed and count in no rate."))
+    return tuple(leads)
 
 
 def cards(facts: AuditFacts, said: AuditAnswers, spans: RateIntervals) -> tuple[Card, ...]:
@@ -392,8 +403,8 @@ def notes(facts: AuditFacts) -> tuple[str, ...]:
     alone = _uncompared(facts)
     if alone:
         told.append(
-            f"{count_of(alone, 'question')} of {len(facts.audit.questions):,} went to fewer than two sources: nothing "
-            "could be compared, and no disagreement found, on them. They count among the questions."
+            f"{count_of(alone, 'question')} of {len(facts.audit.questions):,} went to fewer than two sources, so "
+            f"nothing could be compared. They count among the questions."
         )
     if judged_by_answerer(facts):
         told.append(

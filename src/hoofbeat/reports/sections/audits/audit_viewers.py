@@ -51,7 +51,7 @@ NOT_RATED = "not rated"
 _BASES = {
     "same": "the two answers are the same text",
     "shared": "from the call for a pair with the same two texts",
-    "group": "carried from another pair of the same positions",
+    "group": "carried over from another pair with the same positions",
 }
 _TITLE = 160
 _SUBJECTS = 40
@@ -344,7 +344,7 @@ def _grid(
     if len(matrix.sources) <= FEW or not silent:
         return [*asked, grid_of(facts, matrix, anchors, planted)]
     spoken = (
-        f"{count_of(len(silent), 'source is', 'sources are')} silent and left out of the grid: "
+        f"{count_of(len(silent), 'source is', 'sources are')} silent and not in the grid: "
         f"{', '.join(map(facts.names.short, silent))}."
     )
     if len(matrix.sources) - len(silent) < 2:

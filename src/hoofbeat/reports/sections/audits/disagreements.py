@@ -9,7 +9,7 @@ from msgspec import Struct
 from hoofbeat.audit import Audit
 from hoofbeat.audit.case_records import CaseDecision, newest
 from hoofbeat.audit.disagreement_cases import count_states, read_cases, worklist
-from hoofbeat.audit.findings.divergence_themes import Theme, divergence_topics
+from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases, divergence_topics
 from hoofbeat.audit.findings.serious_divergence import (
     BY_QUESTION,
     BY_SOURCE,
@@ -26,7 +26,7 @@ from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, question_te
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, model_name, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
-from hoofbeat.text import cut
+from hoofbeat.text import cut, one_line
 
 SERIOUS = 20
 """How many questions the table of the most serious pairs has."""
@@ -47,12 +47,12 @@ def lead_of(facts: AuditFacts, serious: list[SeriousPair], anchors: Mapping[Pair
     worst = serious[0]
     text = cut(question_texts(facts.audit.questions).get(worst.question, worst.question), 140)
     level = f"{worst.significance} significance, " if worst.significance else ""
-    topic = f", on {cut(worst.topic, 80)}" if worst.topic else ""
+    topic = f" It is about {cut(worst.topic, 80)}." if worst.topic else ""
     both = facts.names.both(worst.a, worst.b)
-    others = f"; {count_of(worst.alike - 1, 'more pair')} of that question like it" if worst.alike > 1 else ""
+    others = f", as are {count_of(worst.alike - 1, 'more pair')}" if worst.alike > 1 else ""
     return Lead(
-        f"The most serious disagreement: asked “{text}”, {both} are {worst.label.lower()} "
-        f"({level}{worst.question}){topic}{others}.",
+        f"The most serious disagreement ({level}{worst.question}) is on “{text}”: {both} are "
+        f"{worst.label.lower()}{others}.{topic}",
         anchors.get((worst.question, worst.a, worst.b), ""),
         "Read both sides",
     )
@@ -64,7 +64,7 @@ def serious_blocks(
     """The table of the most serious pairs, each leading to its pair."""
     heading = Heading("Most serious pairs", f"{prefix}-serious", 3)
     if not serious:
-        return [heading, Text("No judged pair diverges or contradicts.")]
+        return [heading, Text("No judged pair disagrees.")]
     texts = question_texts(facts.audit.questions)
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
@@ -91,6 +91,7 @@ def serious_blocks(
         note=f"By significance, then label; the first {len(rows)} of {diverging:,} questions."
         if diverging > len(rows)
         else "By significance, then label.",
+        open=True,
     )
     return [heading, table]
 
@@ -105,8 +106,8 @@ def ranking_blocks(facts: AuditFacts, prefix: str) -> list[Block]:
     blocks: list[Block] = [
         Heading("When serious pairs count for more", f"{prefix}-severity", 3),
         Text(
-            f"Each diverging pair counts once in the one ranking and by its significance in the other ({weights}). "
-            "Spearman's ρ says how far the two go together: near 1, the same things lead whether stakes count or not."
+            f"One ranking counts every diverging pair once, the other by its significance ({weights}). "
+            "Spearman's ρ compares them: near 1, significance does not change the order."
         ),
     ]
     found = [
@@ -138,9 +139,9 @@ def _spearmans(facts: AuditFacts, found: list[tuple[str, str, SeverityRanking]],
         unit="rankings",
         columns=columns_of("ranking of | ranked:count | ρ of counts:number | ρ of rates:number | heaviest"),
         rows=tuple(row(*each) for each in found),
-        note="With 95% intervals from resampling what is ranked (five things or more). Counts go together almost by "
-        "themselves, for what has many pairs has much of everything; rates are by judged pair. Only what diverges at "
-        "all is ranked.",
+        note="95% intervals are from resampling the ranked items, where there are at least five. Counts agree almost "
+        "by themselves, because items with many pairs rank high in both; rates are per judged pair. Only items "
+        "with a diverging pair are ranked.",
     )
 
 
@@ -164,7 +165,7 @@ def _ranking(facts: AuditFacts, ranking: SeverityRanking, by: str, title: str, p
         name=f"{prefix}-severity-{by.removeprefix('@')}",
         caption=f"Severity by {title}",
         n=len(ranking.rows),
-        unit=f"{title}s with a diverging pair",
+        unit=f"{title if title.endswith('s') else f'{title}s'} with a diverging pair",
         columns=(
             Column(title),
             *((Column("text"),) if texts else ()),
@@ -214,9 +215,7 @@ def read_themes(artefact: Artefact) -> Themes:
 def themes_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on themes whose audit is not in the report."""
     found = read_themes(artefact)
-    notice = Notice(
-        "The audit that these themes are of is not in this report; name its folder, too, to read its pairs."
-    )
+    notice = Notice("The audit of these themes is not in this report. Add its folder to read its pairs.")
     blocks = (notice, *_charted(found, {}, prefix, SourceNames(())))
     return Chapter(title=f"Themes: {artefact.path.name}", id=prefix, blocks=blocks)
 
@@ -227,7 +226,7 @@ def theme_blocks(facts: AuditFacts, found: Themes | None, anchors: Mapping[Pair,
     if not topics.phrases:
         return []
     heading = Heading("What they disagree about", f"{prefix}-topics", 3)
-    counts = list(zip(topics.phrases, topics.counts, strict=True))
+    counts = list(zip(_spelled(topics), topics.counts, strict=True))
     note = f"The first {_LISTED:,} of {count_of(len(counts), 'wording')}." if len(counts) > _LISTED else ""
     total = sum(topics.counts) + topics.without
     table = counted(
@@ -238,15 +237,20 @@ def theme_blocks(facts: AuditFacts, found: Themes | None, anchors: Mapping[Pair,
         return [heading, *_charted(found, anchors, prefix, facts.names), wordings]
     chart = figure(
         f"{prefix}-topics",
-        "Diverging pairs by what they differ in, in the judge's words (case and closing marks apart).",
+        "Diverging pairs by what they differ in, in the judge's words.",
         lambda width: count_bars(
             _tallies(counts, topics.without), total=total, title="What sources disagree about", width=width
         ),
     )
-    hint = Text(
-        "The command hoofbeat audit themes groups these wordings; name its folder beside the audit's to see them."
-    )
+    hint = Text("To group these wordings, run hoofbeat audit themes and add its folder to the report.")
     return [heading, chart, hint, wordings]
+
+
+def _spelled(topics: TopicPhrases) -> list[str]:
+    """Each phrase as the judge spelt it most often: phrases are counted without capitals and closing marks."""
+    counted = topics.rows.group_by("phrase", "topic").len().sort("len", "topic", descending=[True, False])
+    spelt = {row["phrase"]: row["topic"] for row in reversed(counted.to_dicts())}
+    return [cut(one_line(spelt[place]), 160) for place in range(len(topics.phrases))]
 
 
 def _tallies(counts: Sequence[tuple[str, int]], without: int = 0, noun: str = "other wordings") -> list[CountBar]:
@@ -265,7 +269,7 @@ def _charted(found: Themes, anchors: Mapping[Pair, str], prefix: str, names: Sou
     chart = figure(
         f"{prefix}-themes",
         f"Diverging pairs by theme. The judge's wordings were grouped by their vectors ({model_name(found.encoder)}). "
-        "A theme goes by its most central wording unless a model named it.",
+        "A theme is named after its most central wording, unless a model named it.",
         lambda width: count_bars(
             _tallies(counts, noun="other themes"), total=total, title="Themes of divergence", width=width
         ),
@@ -296,7 +300,7 @@ def _charted(found: Themes, anchors: Mapping[Pair, str], prefix: str, names: Sou
         ),
         rows=rows,
         links=tuple(_link(theme, anchors) for theme, _ in found.rows[:_LISTED]),
-        note="Weight counts a pair by its significance."
+        note="Weight is the number of pairs, each counted by its significance."
         + (f" The first {_LISTED:,} of {len(found.rows):,} themes." if len(found.rows) > _LISTED else ""),
     )
     return [chart, table]
@@ -352,7 +356,7 @@ def decision_blocks(
             for row, decision in decided
         ),
         links=tuple(links.get(row.case.question, "") for row, _ in decided),
-        note="The newest version of each decision. A closed case is reopened where an answer, a quote or the label "
-        "changed after it was signed; a case is gone where the sources disagree no more.",
+        note="The newest version of each decision. A closed case is reopened if an answer, a quote or the label "
+        "changed after it was signed. A case is gone if the sources no longer disagree.",
     )
     return [heading, told, table]

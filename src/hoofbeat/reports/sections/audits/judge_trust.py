@@ -85,26 +85,26 @@ def _confusion(labels: Sequence[str], counts: Sequence[Sequence[int]], width: in
 
 
 _BASES = {
-    "judged": "a call for this very pair",
+    "judged": "a call for this pair",
     "absent": "a side is silent: no call",
-    "same": "the two answers are the same text: no call",
+    "same": "both answers are the same text: no call",
     "shared": "the call for a pair with the same two texts",
-    "group": "carried from another pair of the same positions (economy)",
+    "group": "carried over from another pair with the same positions (economy)",
     "": "none: no label",
 }
 _CITATIONS = {
-    "citing": "answers that cite a section that was shown",
+    "citing": "answers that cite a section that the model saw",
     "quoted": "quotes found under the section cited",
     "quote elsewhere": "quotes found under another section",
-    "quote not found": "quotes that stand nowhere in what was shown",
+    "quote not found": "quotes that are nowhere in the text the model saw",
     "quote changed": "quotes that change a comparator, denial, direction, number or unit of the source",
-    "quote cut": "quotes that stop short of a word that turns them round",
-    "statement differs": "sentences that may say otherwise than the passages they cite",
-    "asked again: changed": "answers that the model changed when it was told what the check objects to",
-    "asked again: kept": "answers that it repeated, or changed for no better",
-    "section not shown": "sections named that were not shown",
+    "quote cut": "quotes that end before a word that reverses their meaning",
+    "statement differs": "sentences that may contradict the passages they cite",
+    "asked again: changed": "answers that the model changed after an objection of the check",
+    "asked again: kept": "answers that it repeated or did not improve",
+    "section not shown": "named sections that the model did not see",
     "no section named": "answers that name no section",
-    "quote too short": "quotes too short to tell where they stand",
+    "quote too short": "quotes too short to locate",
 }
 
 
@@ -172,15 +172,15 @@ def _trial(facts: AuditFacts, prefix: str, *, planted: bool) -> list[Block]:
     if kept is None:
         return [
             Notice(
-                "The judge was not tried on pairs whose relation is known (hoofbeat audit trial), so nothing here says "
-                "whether it tells pairs apart better than chance would."
+                "The judge was not tested on pairs with a known relation (hoofbeat audit trial), so nothing here "
+                "shows that it judges better than chance."
             )
         ]
     try:
         found = msgspec.convert(kept, Trial)
     except msgspec.ValidationError as err:
         raise InputError(
-            f"what the audit keeps of its judge's trial can't be read: {err}",
+            f"the judge's trial in the audit can't be read: {err}",
             where=str(artefact.path),
             fix="make the audit again with --trial",
         ) from err
@@ -201,7 +201,7 @@ def _trial(facts: AuditFacts, prefix: str, *, planted: bool) -> list[Block]:
         columns=columns_of("question | pairs:count | right:count | share:share | chance or commonest label:share"),
         rows=rows,
         note=f"95% intervals; {found.agreement.unscored:,} pairs got no label and count as not right. With the answers "
-        f"exchanged {flips.flips:,} of {flips.n:,} labels changed. These are not pairs of this audit.",
+        f"exchanged {flips.flips:,} of {flips.n:,} labels changed. These pairs are not from this audit.",
     )
     return [Notice(found.verdict), table, *_kinds(found, prefix)]
 
@@ -223,8 +223,8 @@ def _kinds(found: Trial, prefix: str) -> list[Block]:
             unit="invented hard pairs",
             columns=columns_of(named + "differences missed:count | differences invented:count"),
             rows=rows,
-            note="95% intervals. Right is whether care differs, is the same or a side is silent; one constant answer "
-            "gets half at most.",
+            note="95% intervals. Right is whether care differs, is the same or a side is silent; always giving one "
+            "answer gets at most half.",
         )
     ]
 
@@ -250,13 +250,16 @@ def _panel(panel: PanelAgreement, prefix: str) -> list[Block]:
         columns=columns_of("judges | pairs:count | same label:count | share:share | Cohen's κ:number"),
         rows=tuple(rows),
         note=f"95% intervals, questions resampled.{told} {count_of(panel.by_side, 'pair')} with a majority only "
-        f"for whether the answers diverge, {count_of(panel.incomplete, 'pair')} without every vote. Agreement between "
-        "judges does not show that they are right.",
+        f"for whether the answers diverge, {count_of(panel.incomplete, 'pair')} without all votes. Agreement between "
+        f"judges does not show that they are right.",
     )
     if not panel.no_majority:
         return [table]
     tied = count_of(panel.no_majority, "pair")
-    return [table, Notice(f"{tied} without a majority of the judges: no label, counted in no rate. Read them first.")]
+    return [
+        table,
+        Notice(f"{tied} without a majority of the judges: no label, not counted in any rate. Read them first."),
+    ]
 
 
 def _economy(facts: AuditFacts, check: Mapping[str, Any], prefix: str) -> Table:
@@ -281,7 +284,7 @@ def _economy(facts: AuditFacts, check: Mapping[str, Any], prefix: str) -> Table:
         "reverse. "
         f"The last column is Clopper and Pearson's upper bound (98.3% in each sample); the risk asked for was "
         f"{written(facts.audit.risk, 'share')}. "
-        + (f"Where a sample was above it, all pairs of {whole} were judged. " if check["judged_whole"] else "")
+        + (f"Where a sample exceeded it, all pairs of {whole} were judged. " if check["judged_whole"] else "")
         + f"{calls_saved(check)}, sorting and check included. This is agreement with the same judge, not with people. "
         + (f"Carried → judged: {told}." if told else "No label that was judged differs."),
     )
@@ -300,7 +303,7 @@ def _flips(found: FlipRate, prefix: str) -> Table:
         rows.append(row(each.label, each.n, each.flips, each.rate, each.interval, to))
     return Table(
         name=f"{prefix}-order",
-        caption="Does the order of the two answers matter?",
+        caption="Effect of the order of the two answers",
         n=found.n + found.unscored,
         unit="pairs judged in both orders",
         columns=columns_of("first label | pairs:count | flips:count | flip rate:share | flipped to"),
@@ -318,15 +321,15 @@ def _bases(facts: AuditFacts, prefix: str) -> Table:
     counts = dict(found.iter_rows())
     rows = [(words, counts[name]) for name, words in _BASES.items() if counts.get(name)]
     rows += [(name, count) for name, count in sorted(counts.items()) if name not in _BASES]
-    caption = "How the labels of pairs came about"
+    caption = "Where the labels of pairs are from"
     return counted(f"{prefix}-bases", caption, "basis", rows, facts.found.pairs, "pairs")
 
 
 def _label_only(facts: AuditFacts) -> Notice:
     return Notice(
-        f"{count_of(facts.label_only, 'judgment')} broke the form asked for, and only the label could be read, "
-        "by scanning the reply: reasons, topic and significance are missing, and the label may be one that the judge "
-        "only mentions. These labels count in every rate."
+        f"{count_of(facts.label_only, 'judgment')} did not follow the form, and only the label could be read by "
+        f"scanning the reply. Reasons, topic and significance are missing, and the label may be one that the judge "
+        f"only mentions. These labels count in every rate."
     )
 
 

@@ -120,9 +120,13 @@ _PHONE = 8
 
 
 def ordered_sources(facts: AuditFacts) -> tuple[list[OutlierSource], list[str]]:
-    """How far each source stands apart, and all sources in that order: those that differ most first."""
+    """How far each source is from the others, and all sources, those first that differ most surely.
+
+    That is by the low end of the share's interval: two pairs that both differ are little evidence.
+    """
     odd = outlier_sources(facts.pairs, facts.domain)
-    ranked = [row.source for row in sorted(odd, key=lambda row: (-(row.share or 0.0), row.source))]
+    low = {row.source: wilson(row.diverging, row.judged).low if row.judged else -1.0 for row in odd}
+    ranked = sorted(low, key=lambda name: (-low[name], name))
     return odd, [*ranked, *(name for name in facts.pairs.sources if name not in set(ranked))]
 
 
@@ -158,13 +162,13 @@ def matrix_blocks(facts: AuditFacts, order: Sequence[str], prefix: str) -> list[
             differ[column, row] = Shade(value=rates.share(x, y), tip=tip, few=0 < n < _FEW)
             both = int(asked[x, y])
             share = float(silent[x, y]) / both if both else None
-            hush[column, row] = Shade(value=share, tip=f"silent in {int(silent[x, y]):,} of {both:,} pairs")
+            hush[column, row] = Shade(value=share, tip=f"one silent in {int(silent[x, y]):,} of {both:,} pairs")
             links[column, row] = pairs_link(prefix, *map(facts.names.short, sorted((a, b))))
     heading = Heading("Who differs from whom", f"{prefix}-matrix", 3)
-    half = " Each pair stands once, below the diagonal." if len(order) > 40 else ""
+    half = " Each pair is shown once, below the diagonal." if len(order) > 40 else ""
     reading = (
-        "Sources in the order of how often they differ, most first; numbers across are those before the names. A cell "
-        f"leads to the pairs of its two sources; one without a figure has no judged pair.{half}"
+        "The sources that differ most surely are first. The numbers across are those before the names. Click a cell "
+        f"to read the pairs of its two sources; a cell without a figure has no judged pair.{half}"
     )
     names = [facts.names.short(source) for source in order]
     charts = [
@@ -231,9 +235,9 @@ def _worst(facts: AuditFacts, rates: PairRates, prefix: str) -> Table:
 
 def odd_blocks(facts: AuditFacts, odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
     """Which source stands apart: its share of diverging pairs against what the others do on the same questions."""
-    heading = Heading("The odd one out", f"{prefix}-odd", 3)
+    heading = Heading("Sources that differ more often than the others", f"{prefix}-odd", 3)
     if not odd:
-        return [heading, Text("No pair was judged, so no source can stand apart.")]
+        return [heading, Text("No pair was judged, so no source can differ from the others.")]
     bars = [interval_bar(facts.names.short(row.source), row.excess, row.excess_interval) for row in odd[:_BARS]]
     first = f" The first {_BARS} of {len(odd):,} sources." if len(odd) > _BARS else ""
     chart = figure(
@@ -244,7 +248,7 @@ def odd_blocks(facts: AuditFacts, odd: Sequence[OutlierSource], prefix: str) -> 
     )
     table = Table(
         name=f"{prefix}-odd",
-        caption="How far each source stands apart",
+        caption="How much more often each source differs",
         n=len(odd),
         unit="sources",
         columns=columns_of(
@@ -253,9 +257,10 @@ def odd_blocks(facts: AuditFacts, odd: Sequence[OutlierSource], prefix: str) -> 
         ),
         rows=tuple(_odd(facts, row) for row in odd),
         links=tuple(pairs_link(prefix, facts.names.short(row.source)) for row in odd),
-        note="Expected is the share had the source differed from the others as often as they differ from each other on "
-        "the same questions; ratio is observed over expected. Sorted by the low end of the excess's interval. Each "
-        "interval is of one source alone: of a hundred sources that are no different, about five leave theirs.",
+        note="Expected is the share if the source differed from the others as often as they differ from each other "
+        "on the same questions. Ratio is observed over expected. Sorted by the low end of the excess's interval. "
+        "Intervals are not corrected for the number of sources: of a hundred equal sources, about five would lie "
+        "outside.",
     )
     return [heading, chart, table if len(odd) <= _BARS else Details(f"{table.caption} ({len(odd):,})", (table,))]
 
@@ -270,7 +275,7 @@ def coverage_blocks(facts: AuditFacts, answers: Sequence[Answer], prefix: str) -
     """What each source covers: by group as a heatmap, and with counts and intervals as a table."""
     rows = [row for row in source_rows(facts.pairs, answers, facts.domain) if row.planned]
     if not rows:
-        return [Notice("No source was asked anything.")]
+        return [Notice("No source was asked a question.")]
     blocks: list[Block] = [Heading("Coverage", f"{prefix}-coverage", 3)]
     for place, facet in enumerate(facts.facets[:2]):
         inside = _heat(facts, answers, facet, prefix)
@@ -300,7 +305,7 @@ def _heat(facts: AuditFacts, answers: Sequence[Answer], facet: str, prefix: str)
     ]
     chart = figure(
         f"{prefix}-coverage-{facet}",
-        f"Share of the questions put to a source that it addresses, by {title}; a dash: it was not asked.",
+        f"Share of the questions put to a source that it addresses, by {title}; a dash means not asked.",
         lambda width: shade_rows(names, heat.groups, cells, title=f"Coverage by {title}", key="addressed", width=width),
     )
     table = Table(
@@ -339,7 +344,7 @@ def _covered(facts: AuditFacts, rows: Sequence[SourceRow], prefix: str) -> Table
         ),
         rows=tuple(map(cells, rows)),
         links=tuple(pairs_link(prefix, facts.names.short(row.source)) for row in rows),
-        note="The range is what failed answers could make of the coverage." if failed else "",
+        note="The range shows how failed answers could change the coverage." if failed else "",
     )
 
 
@@ -413,11 +418,11 @@ def strip_blocks(
     shown = f"The {len(rows)} of {len(ranked):,} questions" if len(ranked) > len(rows) else "Questions"
     chart = figure(
         f"{prefix}-strip",
-        f"{shown} with most diverging pairs first; sources from left to right as in the matrices above. A cell is the "
-        "label that a source has most often with the others on that question, the stronger one of two that are equally "
-        "frequent; an outline: it answers, but no pair of it has a label; empty: it was not asked.",
+        f"{shown} with most diverging pairs first, sources in the order of the matrices above. A cell shows the "
+        f"label that a source has most often with the others on that question (the stronger of two equally frequent "
+        f"ones). An outlined cell: it answers, but none of its pairs has a label. An empty cell: it was not asked.",
         lambda width: label_strips(rows, names, facts.domain.order, title="Questions by sources", width=width),
     )
-    grids = ", and each as a grid of its own" if has_grids(facts) else "; audit export writes the grid of each"
+    grids = ", and one grid per question" if has_grids(facts) else "; audit export writes the grid of each"
     note = f"All questions are in the folder matrices, as a table of questions by sources{grids}."
     return [Heading("Question by source", f"{prefix}-strip", 3), chart, Text(note)]

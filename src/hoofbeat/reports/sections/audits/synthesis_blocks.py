@@ -121,9 +121,11 @@ def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
     made = sum(
         each.first_sentence for table in tables for row in table.rows for cell in row.cells for each in cell.statements
     )
-    told = ["Questions down, institutions across. A statement leads to the passage that it rests on."]
+    told = ["Questions down, institutions across. Each statement links to its passage."]
     if any(table.part for table in tables):
-        told.append(f"A page has at most {ROWS} questions and {COLUMNS} institutions; longer tables go on on the next.")
+        told.append(
+            f"A page has at most {ROWS} questions and {COLUMNS} institutions; longer tables continue on the next."
+        )
     if made:
         told.append(
             f"{count_of(made, 'statement is', 'statements are')} the first sentence of the answer, because the answer "
@@ -131,7 +133,7 @@ def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
         )
     if left:
         where = f"in {file}" if file else "in the list of questions"
-        told.append(f"{count_of(left, 'question')} with less disagreement are only {where}.")
+        told.append(f"{count_of(left, 'question')} with less disagreement are listed only {where}.")
     return " ".join(told)
 
 
@@ -240,11 +242,11 @@ def _foot(rows: Sequence[SynthesisRowView], *, numbered: bool) -> str:
     if any(" with " in each.tag for each in said):
         told.append("“DIFFERS with” names who shares the view.")
     if any(flag.startswith("newer: ") for each in said for flag in each.flags):
-        told.append("“Newer”: the latest document that says otherwise; no document as new agrees with the cell.")
+        told.append("“Newer”: the latest document that contradicts the cell; no equally new document agrees with it.")
     if any(each.check for each in said):
         told.append(f"“{_CHECK.capitalize()}”: the note with this number says what the check objects to.")
     if numbered and said:
-        told.append("Small numbers lead to the passages after the table.")
+        told.append("Small numbers link to the passages after the table.")
     return " ".join(told)
 
 

@@ -25,12 +25,12 @@ def word_change_blocks(found: WordChanges, before: Audit, after: Audit, prefix: 
     if found.texts:
         named = [names.full(source) for source in found.texts]
         more = f", and {len(named) - _SOURCES:,} more" if len(named) > _SOURCES else ""
-        blocks.append(Text(f"{'; '.join(named[:_SOURCES])}{more}.", label="Whose text changed"))
+        blocks.append(Text(f"{'; '.join(named[:_SOURCES])}{more}.", label="Sources whose text changed"))
     if found.unknown_texts:
         blocks.append(
             Notice(
-                f"Whether the text of {count_of(len(found.unknown_texts), 'source')} changed is not known: an audit of "
-                "an earlier version, or of given answers, does not keep it."
+                f"Whether the text of {count_of(len(found.unknown_texts), 'source')} changed is unknown: an audit of "
+                f"an earlier version, or of imported answers, does not record it."
             )
         )
     asked = {question.id: question for question in after.questions}
@@ -42,7 +42,7 @@ def word_change_blocks(found: WordChanges, before: Audit, after: Audit, prefix: 
         title = f"{question}: {cut(asked[question].text, _QUESTION)} ({count_of(len(mine), 'answer')})"
         blocks.append(Details(title, views))
     if left := len(found.answers) - len(shown):
-        blocks.append(Notice(f"{left:,} more answers that changed are in the folder's tables only."))
+        blocks.append(Notice(f"{left:,} more changed answers are only in the folder's tables."))
     return blocks
 
 
@@ -54,7 +54,7 @@ def _summary(found: WordChanges) -> str:
     same = len({(each.question, each.a, each.b) for each in found.same_label})
     return (
         f"{count_of(len(found.answers), 'answer')} changed ({told}). {count_of(same, 'pair')} of sources keep "
-        f"{'its' if same == 1 else 'their'} label though an answer changed."
+        f"{'its' if same == 1 else 'their'} label although an answer changed."
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from hoofbeat.findings.accuracy import Accuracy, differences
+from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.outcomes import HUMAN
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.progress import Task
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.reports.item_views import answer_key, answers_viewer
 from hoofbeat.reports.lookup import Lookup
-from hoofbeat.reports.model import Block, Card, Heading, Lead, Notice, Text
+from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection, spread
 from hoofbeat.reports.sections.runs_section import runs_to_score
 from hoofbeat.reports.sections.scores.accuracy_table import (
@@ -45,14 +45,14 @@ from hoofbeat.reports.sections.scores.score_curves import (
     runs_section,
     worst_section,
 )
+from hoofbeat.reports.sections.scores.score_summary import SELF_JUDGED, ranked_systems, score_leads, score_summary
 from hoofbeat.reports.tables import count_of, written
+from hoofbeat.text import some_of
 
 __all__ = ["SECTION", "scores_chapters"]
 
 _STEPS = 16
 _IN_WORDS = 4
-_CERTAIN = 0.05
-_SELF = "The judge is the model that answered; a model tends to agree with itself."
 
 
 def scores_chapters(report: ReportInputs) -> list[Chapter]:
@@ -74,7 +74,7 @@ def _chapter(group: OutcomeSet, editions: Sequence[Block], bootstrap: tuple[int,
         cards = _cards(group, table)
         shown.append(first)
     elif not group.tallies:
-        blocks.append(Notice("No answers were planned, so there is nothing to score."))
+        blocks.append(Notice("There are no answers to score."))
     for scored, section in _sections(group, table, editions, bootstrap):
         if group.outcomes or not scored:
             shown.append(section())
@@ -85,9 +85,21 @@ def _chapter(group: OutcomeSet, editions: Sequence[Block], bootstrap: tuple[int,
     names = [artefact.path.name for artefact in group.artefacts]
     what = "Answers and judgments" if any(each.has("judgments.jsonl") for each in group.artefacts) else "Answers scored"
     title = what if len(names) > 1 else f"{what}: {names[0]}"
+    models = list(dict.fromkeys(model for model, _ in group.tallies))
+    who = some_of(models, _IN_WORDS) if len(models) <= _IN_WORDS else f"{len(models)} models"
+    subject = f"Answers of {who} to {count_of(len(group.questions), 'question')}"
     figures = tuple(figure for each in shown for figure in each.ours)
-    leads = _leads(group, table)
-    return Chapter(title=title, id=group.prefix, blocks=tuple(blocks), cards=cards, leads=leads, figures=figures)
+    ranked, first_two = ranked_systems(group, table)
+    return Chapter(
+        title=title,
+        id=group.prefix,
+        blocks=tuple(blocks),
+        subject=subject if models else "",
+        cards=cards,
+        leads=score_leads(group, ranked, first_two),
+        figures=figures,
+        summary=score_summary(group, ranked, first_two, subject),
+    )
 
 
 def _sections(
@@ -128,17 +140,17 @@ def _opening(group: OutcomeSet) -> list[Block]:
         blocks.append(Text(f"Folders of this chapter: {', '.join(each.path.name for each in group.artefacts)}."))
     blocks += [Notice(words) for words in _differing(group)]
     if group.self_judged:
-        blocks.append(Notice(_SELF))
+        blocks.append(Notice(SELF_JUDGED))
     if group.by_people:
         labelled = sum(count.labelled for count in group.by_people.values())
         of = sum(group.tallies[system].answers for system in group.by_people)
         contested = sum(count.contested for count in group.by_people.values())
         words = f"Labelled by people alone: {labelled:,} of {count_of(of, 'planned answer')}"
-        words += f", and {contested:,} on which they contradict each other" if contested else ""
-        blocks.append(Notice(f"{words}. The rest is unscored and stays in the denominator of every accuracy."))
+        words += f", and {contested:,} on which they disagree" if contested else ""
+        blocks.append(Notice(f"{words}. The other answers are unscored and stay in the denominator of every accuracy."))
     if group.unjudged:
         names = ", ".join(f"{model} · {condition}" for model, condition in group.unjudged)
-        blocks.append(Notice(f"Nobody judged this free text for equivalence, so it has no accuracy: {names}."))
+        blocks.append(Notice(f"This free text was not judged for equivalence, so it has no accuracy: {names}."))
     return blocks
 
 
@@ -164,7 +176,7 @@ def _differing(group: OutcomeSet) -> list[str]:
         found.append(f"{group.care} {' | '.join(lines)}.")
     if group.apart:
         where = "; ".join(group.apart)
-        found.append(f"Not read together with {where}: the same model under the same condition, but set otherwise.")
+        found.append(f"Not read together with {where}: same model and condition, but different settings.")
     return found
 
 
@@ -184,29 +196,6 @@ def _cards(group: OutcomeSet, table: Sequence[Accuracy]) -> tuple[Card, ...]:
         )
         for row in chosen
     )
-
-
-def _leads(group: OutcomeSet, table: Sequence[Accuracy]) -> tuple[Lead, ...]:
-    """How many answers of the best systems and of the last are right, and whether the first two can be told apart."""
-    ranked = sorted(table, key=lambda row: -row.accuracy)
-    if not ranked:
-        return ()
-    shown = ranked if len(ranked) <= _IN_WORDS else [*ranked[: _IN_WORDS - 1], ranked[-1]]
-    told = [
-        f"{group.name((row.model, row.condition))}: {row.correct:,} of {row.planned:,} "
-        f"({written(row.accuracy, 'share')}, 95% interval {written((row.bootstrap.low, row.bootstrap.high), 'share')})"
-        for row in shown
-    ]
-    of = f" ({len(shown)} of {len(ranked)} systems)" if len(shown) < len(ranked) else ""
-    words = f"Right answers{of}. {'; '.join(told)}."
-    if len(ranked) > 1 and all(row.questions == len(group.questions) for row in ranked[:2]):  # both were asked all
-        first, second = ((row.model, row.condition) for row in ranked[:2])
-        found = differences(group.outcomes, [(first, second)], clusters=group.clusters)
-        if found and found[0].p_holm < _CERTAIN:
-            words += f" {group.name(first)} is better than {group.name(second)} (p = {found[0].p_holm:.3f})."
-        elif found:
-            words += f" The data do not tell {group.name(first)} and {group.name(second)} apart."
-    return (Lead(words, f"#{group.prefix}", "See the scores"),)
 
 
 def _viewer(group: OutcomeSet) -> Block:

@@ -23,13 +23,13 @@ from hoofbeat.text import some_of
 _NAMED = 6
 UNSCORED = Column("unscored", "count")
 SENSITIVITY_NOTE = (
-    "An answer without a score stays in the denominator. Where such answers exceed 1%, sensitivity is the figure had "
-    "all of them been wrong and had all been right."
+    "Answers without a score stay in the denominator. Where they exceed 1%, sensitivity is the range if all of them "
+    "were wrong and if all were right."
 )
 
 CLUSTER_NOTE = (
-    "Every interval keeps the samples of a question, and the questions of a document, together. n is given where fewer "
-    "than ten such groups are behind a figure."
+    "Intervals keep the samples of a question, and the questions of a document, together. n is given where there are "
+    "fewer than ten such groups."
 )
 
 
@@ -62,7 +62,7 @@ def wilson_note(rows: Iterable[Accuracy]) -> str:
     found = list(dict.fromkeys(f"{row.model} · {row.condition}" for row in rows if method_of(row) == "Wilson"))
     if not found:
         return ""
-    return f" Few questions, or hardly any spread, so Wilson's interval: {some_of(found, _NAMED)}."
+    return f" Wilson's interval, because of few questions or little spread: {some_of(found, _NAMED)}."
 
 
 WEIGHTED = columns_of("linear κ, 95% bootstrap:number | quadratic κ, 95% bootstrap:number")
@@ -101,7 +101,7 @@ def alphas_table(found: Annotators, *, name: str, caption: str, unit: str) -> Ta
         unit=unit,
         columns=(
             Column("scale"),
-            Column(f"{unit} of two labels or more", "count"),
+            Column(f"{unit} with at least two labels", "count"),
             *columns_of("labels:count | α, 95% bootstrap:number"),
         ),
         rows=tuple((each.scale, each.items, each.values, triple(each.value, each.interval)) for each in scales),
@@ -126,11 +126,11 @@ def leaderboard_section(group: OutcomeSet) -> tuple[ScoreBlocks, list[Accuracy]]
         table += scores
         blocks.append(Heading(title, name, 3))
         if all(missing(row.unscored) == row.planned for row in scores):
-            blocks.append(Notice("No answer could be scored. The figures below only say what went wrong."))
+            blocks.append(Notice("No answer could be scored. The figures below show only what failed."))
         blocks += [_chart(part, places, name, title), folded(_table(part, places, name, title), 40)]
     if any(row.unscored for row in table):
         chart = _outcomes(group, table)
-        blocks.append(chart if len(table) <= _FEW else Details("What became of every planned answer", (chart,)))
+        blocks.append(chart if len(table) <= _FEW else Details("Result of every planned answer", (chart,)))
         blocks.append(folded(_unscored(group, [row for row in table if row.unscored]), _FEW))
     ours = tuple(
         OwnFigure(
@@ -218,16 +218,16 @@ def is_uneven(places: Sequence[LeaderboardRow]) -> bool:
 
 def _ranked(places: Sequence[LeaderboardRow]) -> str:
     if all(place_cell(place, len(places)) is None for place in places):
-        return "There is no place, because no two of these systems were asked the same questions."
-    words = "Systems are placed by the share right; the interval comes from drawing the same questions again."
+        return "Systems are not ranked, because no two of them were asked the same questions."
+    words = "Systems are ranked by the share right. The interval of the rank is from drawing the same questions again."
     if is_uneven(places):
         words = (
             "Not all systems were asked the same questions. Two systems are compared by the questions that both were "
-            "asked. A system's place counts only those systems that were asked at least nine tenths of its questions, "
-            "so a system with few questions changes no other place. The interval is from drawing the questions again."
+            "asked. A system is ranked only among those that were asked at least nine tenths of its questions, so a "
+            "system with few questions changes no other rank. The interval is from drawing the questions again."
         )
     tied = any(place.tied for place in places)
-    return f"{words} Tied systems share a place and all the places they take up together." if tied else words
+    return f"{words} Tied systems share a rank." if tied else words
 
 
 def _outcomes(group: OutcomeSet, table: Sequence[Accuracy]) -> Block:
@@ -238,7 +238,7 @@ def _outcomes(group: OutcomeSet, table: Sequence[Accuracy]) -> Block:
         parts.append((group.name((row.model, row.condition)), counts))
     tones = {"right": 1, "wrong": 3, "unscored": 0}
     draw = partial(stacked_bars, parts, ("right", "wrong", "unscored"), title="Outcomes", tones=tones)
-    return figure(f"{group.prefix}-outcomes", "What became of every planned answer.", draw)
+    return figure(f"{group.prefix}-outcomes", "Result of every planned answer.", draw)
 
 
 def _unscored(group: OutcomeSet, rows: Sequence[Accuracy]) -> Table:

@@ -18,7 +18,7 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
     missing,
     wilson_note,
 )
-from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, SystemTally
 from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of, triple
 from hoofbeat.store import Cost
 
@@ -27,7 +27,7 @@ def cost_section(group: OutcomeSet, table: Sequence[Accuracy]) -> ScoreBlocks:
     """The costs of models as their runs recorded them, the tokens of systems as their answers did."""
     found = {(row.model, row.condition): row for row in table}
     costs = {model: cost for model, cost in group.costs().items() if cost.calls}
-    systems = [system for system in group.order if group.tallies[system].used and system in found]
+    systems = [system for system in group.order if _tokens(group.tallies[system]) and system in found]
     if not costs and not systems:
         return ScoreBlocks()
     blocks: list[Block] = [Heading("Cost", f"{group.prefix}-cost", 3)]
@@ -65,12 +65,12 @@ def _chart(
         points,
         None,
         title=f"Cost against accuracy{ending}",
-        x="money for 1,000 answers" if money else "tokens of an answer, in and out",
+        x="$ per 1,000 answers" if money else "tokens per answer, in and out",
         y="accuracy",
         forms=(form, "share"),
         log=high > 5 * low > 0,
     )
-    caption = f"What one answer costs and how many are right{ending}, with 95% bootstrap intervals of the accuracy."
+    caption = f"Cost of an answer and share right{ending}, with 95% bootstrap intervals of the accuracy."
     caption += wilson_note(found.values())
     return [figure(name, caption, draw)]
 
@@ -87,9 +87,14 @@ def _token_points(group: OutcomeSet, found: Mapping[SystemKey, Accuracy]) -> lis
     points = []
     for system in group.order:
         tally, row = group.tallies[system], found.get(system)
-        if tally.used and row:
+        if _tokens(tally) and row:
             points.append(_point(group, system, (tally.tokens_in + tally.tokens_out) / tally.used, row))
     return points
+
+
+def _tokens(tally: SystemTally) -> int:
+    """The tokens of a system's answers, where they are known: a replayed answer used none."""
+    return tally.tokens_in + tally.tokens_out if tally.used else 0
 
 
 def _point(group: OutcomeSet, system: SystemKey, x: float, row: Accuracy) -> FitPoint:
@@ -123,8 +128,8 @@ def _models(group: OutcomeSet, costs: Mapping[str, Cost]) -> Table:
         for model, cost in costs.items()
     )
     columns = columns_of(
-        "model | answers:count | calls:count | tokens in:count | tokens out:count | money:number | "
-        "money for 1,000 answers:number"
+        "model | answers:count | calls:count | tokens in:count | tokens out:count | cost in $:number | "
+        "$ per 1,000 answers:number"
     )
     return Table(
         name=f"{group.prefix}-cost",
@@ -133,16 +138,16 @@ def _models(group: OutcomeSet, costs: Mapping[str, Cost]) -> Table:
         unit="answers",
         columns=columns,
         rows=rows,
-        note="As the runs recorded it, calls taken from the ledger included; money by the price table in force then. "
-        "The last chapter has the cost of judges.",
+        note="As recorded by the runs, including calls from the ledger, with the prices of that time. The cost of "
+        "judges is in the last chapter.",
     )
 
 
 def _systems(group: OutcomeSet, systems: Sequence[SystemKey], found: Mapping[SystemKey, Accuracy]) -> Table:
     columns = (
         *columns_of(
-            "model | condition | answers:count | with known tokens:count | tokens in, an answer:amount | "
-            "tokens out, an answer:amount | accuracy, 95% bootstrap:share"
+            "model | condition | answers:count | with known tokens:count | tokens in per answer:amount | tokens out "
+            "per answer:amount | accuracy, 95% bootstrap:share"
         ),
         UNSCORED,
         Column("documents dropped", "count"),
@@ -160,7 +165,6 @@ def _systems(group: OutcomeSet, systems: Sequence[SystemKey], found: Mapping[Sys
         unit="answers",
         columns=columns,
         rows=tuple(rows),
-        note="Mean over the answers whose tokens are known: those that came with a count of the calls' tokens. "
-        "Documents dropped: answers for which not all documents fitted into the model's window."
-        + wilson_note(found[system] for system in systems),
+        note="Mean over the answers whose tokens are known. Documents dropped: answers for which not all documents "
+        "fitted into the model's window." + wilson_note(found[system] for system in systems),
     )

@@ -34,12 +34,12 @@ from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, t
 _BARS = 24
 _PAIRED = "Paired by question: bootstrap of 1,000 samples (seed 0); p by {tests}; Holm's correction over the table."
 _SCORE = (
-    f"Tango's score interval is used where fewer than {FEW} questions tell two systems apart, or all that do speak for "
-    "one of them: resampling would show too little spread, or none."
+    f"Tango's score interval is used where fewer than {FEW} questions separate two systems, or all of these favour "
+    f"the same one. Resampling would show too little spread."
 )
 _CLUSTERS = (
-    "Questions of one document are not independent, which McNemar's test takes them to be; p by clusters is from the "
-    "paired randomisation test in which all questions of a cluster change their sign together."
+    "McNemar's test treats questions as independent, but questions from one document are not. p by clusters is from "
+    "a paired randomisation test that keeps the questions of a document together."
 )
 Deltas = dict[SystemKey, SystemDifference]
 
@@ -277,13 +277,9 @@ def options_section(group: OutcomeSet) -> ScoreBlocks:
         columns=tuple(columns),
         rows=tuple(_row(row, facet) for row in found),
         note="TP: the right option selected; FN: not selected; TN: a wrong option not selected; FP: selected. 95% "
-        "intervals by bootstrap over questions. An unscored answer selects nothing; where such answers exceed 1%, the "
-        "range is the figure had each of them selected a wrong option and had each selected the right one."
-        + (
-            f" Questions without options leave nothing to decide: {undecided:,} answers are in neither rate."
-            if undecided
-            else ""
-        ),
+        "intervals by bootstrap over questions. An unscored answer selects nothing. Where they exceed 1%, the range "
+        "is the figure if each selected a wrong option and if each selected the right one."
+        + (f" Questions without options are left out: {undecided:,} answers." if undecided else ""),
     )
     ours = tuple(
         OwnFigure(
@@ -354,9 +350,9 @@ def editions_blocks(groups: Sequence[OutcomeSet]) -> dict[str, list[Block]]:
         kept = [pair for pair in pairs if frozenset(pair) in known]
         both = replace(pictured, asked=[*text.asked, *pictured.asked])
         words = (
-            f"The edition with images against the one without, over the {len(shared):,} questions of both. Images are "
-            f"shown under the condition “{_IMAGES}” only; any other condition of that edition is its text without the "
-            "images."
+            f"The edition with images against the one without, over the {len(shared):,} questions of both. Images "
+            f"are shown only under the condition “{_IMAGES}” ; the other conditions of that edition show its text "
+            f"without the images."
         )
         found.setdefault(pictured.prefix, []).extend(_blocks(pictured, rows, kept, words, both.care))
     return found

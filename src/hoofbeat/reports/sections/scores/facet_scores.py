@@ -20,7 +20,7 @@ from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.judging.catalogue import all_criteria, explains
 from hoofbeat.records import Judgment
 from hoofbeat.reports.charts import Shade, grouped_bars, heatmap, interval_bar
-from hoofbeat.reports.model import Block, Details, Heading, Notice
+from hoofbeat.reports.model import Block, Details, Heading, Notice, Text
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
     CLUSTER_NOTE,
@@ -31,7 +31,7 @@ from hoofbeat.reports.sections.scores.accuracy_table import (
     missing,
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, triple, written
+from hoofbeat.reports.tables import MIN_OBSERVATIONS, Cell, Column, Table, columns_of, count_of, triple, written
 
 RARE_FACETS = ("rare", "rarity")
 """The facets that say whether a disease is rare; they have a section of their own."""
@@ -49,14 +49,19 @@ def facets_section(group: OutcomeSet) -> ScoreBlocks:
     for place, facet in enumerate(known[:_FACETS]):
         found = _scored(group, facet)
         parts = group.protocols()
-        drawn = [_heat(part, facet, found, number if len(parts) > 1 else 0) for number, part in enumerate(parts, 1)]
+        drawn: list[Block] = [
+            _heat(part, facet, found, number if len(parts) > 1 else 0) for number, part in enumerate(parts, 1)
+        ]
+        largest = max(row.questions for rows in found.values() for row in rows.values())
+        if largest < MIN_OBSERVATIONS:
+            drawn = [Text(f"No {facet} has more than {count_of(largest, 'question')}: too few to compare them.")]
         table = _facet_table(group, facet, found)
         if place == 0:
             blocks += [Heading(f"By {facet}", f"{group.prefix}-by-{place}", 3), *drawn, folded(table)]
         else:
             blocks.append(Details(f"Accuracy by {facet} ({len(found)})", (*drawn, table)))
     if len(known) > _FACETS:
-        blocks.append(Notice(f"Further facets are not broken down: {', '.join(known[_FACETS:])}."))
+        blocks.append(Notice(f"Facets without a breakdown: {', '.join(known[_FACETS:])}."))
     return ScoreBlocks(blocks=tuple(blocks))
 
 
@@ -119,7 +124,7 @@ def _facet_table(group: OutcomeSet, facet: str, found: Groups) -> Table:
         unit="questions",
         columns=columns,
         rows=tuple(_rows(group.order, found)),
-        note=f"A group of few questions says little: those of fewer than {FEW} are marked *. {CLUSTER_NOTE}",
+        note=f"Small groups say little: those with fewer than {FEW} questions are marked *. {CLUSTER_NOTE}",
     )
 
 
@@ -139,7 +144,7 @@ def _rows(order: Sequence[SystemKey], found: Groups) -> list[tuple[Cell, ...]]:
                     row.correct,
                     missing(row.unscored),
                     triple(row.accuracy, row.bootstrap),
-                    (row.wilson.low, row.wilson.high),
+                    (row.wilson.low, row.wilson.high) if row.questions >= MIN_OBSERVATIONS else None,
                     row.sensitivity,
                 )
             )
@@ -174,7 +179,13 @@ def rare_section(group: OutcomeSet) -> ScoreBlocks:
     )
     heading = Heading("Rare diseases", f"{group.prefix}-rare", 3)
     table = folded(_rare_table(group, rows, len(rare) + len(common)))
-    return ScoreBlocks(blocks=(heading, _rare_chart(group, rows), table), ours=ours)
+    fewest = min(len(rare), len(common))
+    drawn = (
+        Text(f"{len(rare):,} questions are about rare diseases and {len(common):,} are not: too few to compare them.")
+        if fewest < MIN_OBSERVATIONS
+        else _rare_chart(group, rows)
+    )
+    return ScoreBlocks(blocks=(heading, drawn, table), ours=ours)
 
 
 def _questions(group: OutcomeSet, words: frozenset[str]) -> set[str]:
@@ -218,14 +229,14 @@ def _rare_table(group: OutcomeSet, rows: Sequence[GroupDifference], n: int) -> T
         unit="questions",
         columns=columns,
         rows=tuple(cells),
-        note="Rare minus not rare, with a 95% bootstrap interval; the groups are different questions, so nothing is "
+        note="Rare minus not rare, with a 95% bootstrap interval; the groups have different questions, so nothing is "
         f"paired. {_score(rows)}{CLUSTER_NOTE} {SENSITIVITY_NOTE}",
     )
 
 
 def _score(rows: Sequence[GroupDifference]) -> str:
     found = [f"{row.model} · {row.condition}" for row in rows if row.interval.method != "cluster bootstrap"]
-    return f"Too few questions or no spread, so Newcombe's score interval: {', '.join(found)}. " if found else ""
+    return f"Newcombe's score interval, because of few questions or no spread: {', '.join(found)}. " if found else ""
 
 
 class _Labelled(Struct, frozen=True):
@@ -351,8 +362,8 @@ def _table(group: OutcomeSet, aspect: _Labelled, systems: Sequence[SystemKey], f
         columns=columns,
         rows=tuple(rows),
         note=f"An answer whose {aspect.noun} failed stays in the denominator as unscored. The first share leaves "
-        "second labels out. Sensitivity: the share if none, and if all, of the unscored answers had this label; given "
-        "where they exceed 1%.",
+        "second labels out. Sensitivity, where unscored answers exceed 1%: the share if none, and if all, of them "
+        "had this label.",
     )
 
 
@@ -413,7 +424,7 @@ def doubts_section(group: OutcomeSet) -> ScoreBlocks:
         return ScoreBlocks()
     table = Table(
         name=f"{group.prefix}-doubts",
-        caption="What answers were shown that they should not have been, or were not",
+        caption="Answers that read their own source or missed documents",
         n=sum(tally.answers for tally in group.tallies.values()),
         unit="planned answers",
         columns=columns_of(
@@ -421,8 +432,8 @@ def doubts_section(group: OutcomeSet) -> ScoreBlocks:
             "read its title elsewhere:count | documents left out:count"
         ),
         rows=rows,
-        note="An agent may find the report that its question was made from, or another document with the same title: "
-        "its answer is then no better than the oracle's. Documents are left out where the model's window is too small. "
+        note="An agent may find the report behind its question, or another document with the same title; then it is "
+        "in the same position as the oracle. Documents are left out where the model's window is too small. "
         "Systems without any of these are not listed.",
     )
     return ScoreBlocks(blocks=(Heading("Answers to doubt", f"{group.prefix}-doubts", 3), table))

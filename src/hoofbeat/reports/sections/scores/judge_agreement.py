@@ -62,7 +62,7 @@ def people_shown(group: OutcomeSet) -> ScoreBlocks:
             blocks += [_confusion(group, aspect, name, found) for name, found in checked.items()]
             ours += agreement_figures(aspect, checked)
         if len(ratings) > 1:
-            blocks += _annotators(group, aspect, ("people", "People among themselves"), ratings, labels)
+            blocks += _annotators(group, aspect, ("people", "Agreement between people"), ratings, labels)
     return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
 
 
@@ -80,11 +80,11 @@ def votes_shown(group: OutcomeSet) -> ScoreBlocks:
         if len(ratings) < 2:
             continue
         labels = _labels(aspect, [label for rows in ratings.values() for label in rows.values()])
-        blocks += _annotators(group, aspect, ("votes", "Judges among themselves"), ratings, labels)
+        blocks += _annotators(group, aspect, ("votes", "Agreement between judges"), ratings, labels)
         split = sum(each.failure is not None for each in mine)
         if split:
             words = count_of(split, "answer")
-            blocks.append(Notice(f"{aspect}: {words} of {len(mine):,} got no label from the judges together."))
+            blocks.append(Notice(f"{aspect}: no majority among the judges on {words} of {len(mine):,}."))
     return ScoreBlocks(blocks=tuple(blocks))
 
 
@@ -165,7 +165,7 @@ def _agreement_table(
         unit="labels",
         columns=columns,
         rows=rows,
-        note="A labelled answer that the judge failed on counts as disagreement and is left out of Cohen's κ."
+        note="A labelled answer without a verdict of the judge counts as disagreement and is left out of Cohen's κ."
         + (f" {_STEPS.format(order=' < '.join(_scale(aspect)))}" if weighted else ""),
     )
 
@@ -239,8 +239,8 @@ def _alone(group: OutcomeSet) -> ScoreBlocks:
         unit="labelled answers",
         columns=columns,
         rows=tuple(rows),
-        note="The label of more than half of those who labelled an answer; without such a label it is contested. The "
-        "share says something of all answers only where the labelled ones are a random sample of them.",
+        note="An answer has the label that more than half of the people gave; without one it is contested. The share "
+        "holds for all answers only if the labelled ones are a random sample.",
     )
     return ScoreBlocks(blocks=(table,))
 
@@ -267,7 +267,7 @@ def _corrected(group: OutcomeSet) -> ScoreBlocks:
     blocks: list[Block] = [_corrected_table(group, found)]
     if doubtful:
         care = _care_table(group, found)
-        words = f"{doubtful:,} of {count_of(len(found), 'corrected score')} must be read with care"
+        words = f"{doubtful:,} of {count_of(len(found), 'corrected score')} need care"
         blocks.append(Details(words, (care,)))
     return ScoreBlocks(blocks=tuple(blocks))
 
@@ -311,10 +311,11 @@ def _corrected_table(group: OutcomeSet, found: Sequence[CorrectedAccuracy]) -> T
         unit="labelled answers",
         columns=columns,
         rows=tuple(rows),
-        note="Prediction-powered estimate: what people say differently on the labelled answers is added to the judge's "
-        "mean over all. It holds where the labelled answers are a random sample. An answer that failed can't be "
-        "labelled and counts as not right (unanswered; with those the judge failed on: unscored); sensitivity is the "
-        "estimate with all of those wrong and all right, where they exceed 1%. Contested: labelled by several people "
+        note="Prediction-powered estimate: the judge's mean over all answers, corrected by its difference from "
+        "people on the labelled ones. It is valid if the labelled answers are a random sample. A failed answer "
+        "can't be labelled and counts as not right (unanswered; unscored also counts failures of the judge). "
+        "Where unscored answers exceed 1%, sensitivity is the estimate with all of them wrong and all right. "
+        "Contested: labelled by several people "
         "with no majority, and not counted as labelled.",
     )
 
@@ -323,7 +324,7 @@ def _care_table(group: OutcomeSet, found: Sequence[CorrectedAccuracy]) -> Table:
     rows = tuple((row.model, row.condition, warning) for row in found for warning in row.score.warnings)
     return Table(
         name=f"{group.prefix}-corrected-care",
-        caption="What makes corrected scores doubtful",
+        caption="Why corrected scores are doubtful",
         n=len(rows),
         unit="reasons",
         columns=columns_of("model | condition | why"),
@@ -349,13 +350,13 @@ def _probes(group: OutcomeSet) -> ScoreBlocks:
     )
     table = Table(
         name=f"{group.prefix}-probes",
-        caption="Verdicts that changed with what should not matter",
+        caption="Verdicts that changed although they should not",
         n=sum(row.n for row in found),
         unit="answers judged twice",
         columns=columns,
         rows=tuple(_probe_row(row) for row in found),
         note="order: the answer before the reference; length: harmless words added; consistency: the same call again. "
-        "A pair of which one verdict failed is unscored and in no share. The halves are of the answers by length.",
+        "A pair with a failed verdict is unscored and in no share. Halves are by the length of answers.",
     )
     return ScoreBlocks(blocks=(table,))
 

@@ -209,7 +209,7 @@ class OutcomeSet(Struct, kw_only=True):
         names = [line.partition(":")[0] for line in differing(self.asked)]
         if not names:
             return ""
-        return f"The folders differ in {', '.join(names)}, so that a difference may not be the condition's or model's."
+        return f"The folders differ in {', '.join(names)}, so a difference may not be due to the condition or model."
 
     @property
     def self_judged(self) -> bool:

@@ -1,4 +1,4 @@
-"""People beside models: everybody who sat an exam pooled to one row, inside and outside their specialty.
+"""People and models: everybody who sat an exam pooled to one row, inside and outside their specialty.
 
 People are asked few of the questions, each of them others. So every figure of a model here is over the very questions
 that people were asked, and every difference is paired by question.
@@ -46,7 +46,7 @@ def people_section(group: OutcomeSet) -> ScoreBlocks:
     pooled = [each for condition in conditions for each in _experts(group, condition)]
     if not pooled:
         return ScoreBlocks()
-    blocks: list[Block] = [Heading("People beside models", f"{group.prefix}-experts", 3), _experts_table(group, pooled)]
+    blocks: list[Block] = [Heading("People and models", f"{group.prefix}-experts", 3), _experts_table(group, pooled)]
     blocks += [Text(words) for condition in conditions if (words := _inside_outside(pooled, condition, group))]
     models = _models_table(group, pooled)
     ours = tuple(
@@ -117,11 +117,11 @@ def _experts_table(group: OutcomeSet, pooled: Sequence[_Experts]) -> Table:
         columns=(
             *columns_of("who | condition | people:count | questions:count | answers:count"),
             UNSCORED,
-            *columns_of("accuracy, 95%:share | place beside models, 95%:count | models asked the same:count"),
+            *columns_of("accuracy, 95%:share | rank among models, 95%:count | models asked the same questions:count"),
         ),
         rows=tuple(rows),
-        note="A question's share right is that of the people who were asked it. The intervals are for these people: "
-        f"others may be better or worse. {CLUSTER_NOTE}",
+        note="Each question's share right is over the people who were asked it. The intervals hold for these people; "
+        "others may be better or worse. {CLUSTER_NOTE}",
     )
 
 

@@ -70,7 +70,7 @@ def cumulative_section(group: OutcomeSet) -> ScoreBlocks:
         if not kept:
             continue
         if not blocks:
-            blocks.append(Heading("How much of the case is needed", f"{group.prefix}-cumulative", 3))
+            blocks.append(Heading("How much of the case does a model need?", f"{group.prefix}-cumulative", 3))
         blocks += [_cumulative_chart(group, measure, kept), folded(_cumulative_table(group, measure, kept), 30)]
         ours += [
             OwnFigure(
@@ -202,7 +202,7 @@ def _cumulative_table(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -
         *columns_of("model | protocol | part shown"),
         Column(measure, "share"),
         UNSCORED,
-        *columns_of("sensitivity:share | kept of the whole:share | planned:count"),
+        *columns_of("sensitivity:share | share of the whole case's score:share | planned:count"),
     )
     rank = _ranks(group)
     rows: list[tuple[Cell, ...]] = []
@@ -227,7 +227,7 @@ def _cumulative_table(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -
         unit="questions",
         columns=columns,
         rows=tuple(rows),
-        note="What the first part keeps of the whole is paired by question, with its bootstrap interval. "
+        note="The share of the whole case's score is paired by question, with its bootstrap interval. "
         f"{SENSITIVITY_NOTE}",
     )
 
@@ -290,8 +290,8 @@ def _worst_table(group: OutcomeSet, found: Sequence[WorstAtK]) -> Table:
 _PANELS = 5
 _ROWS = 24
 _LARGER = (
-    "These samples are larger than the set, so their standard deviation is smaller than the uncertainty of the figure. "
-    "Choose a size up to the number of questions."
+    "These samples are larger than the set, so their standard deviation is smaller than the uncertainty of the "
+    "figure. Choose a --size of at most the number of questions."
 )
 
 
@@ -346,8 +346,8 @@ def _bootstrap(group: OutcomeSet, draws: int, size: int) -> Block:
             *columns_of("mean:share | sd:share"),
         ),
         rows=tuple(rows),
-        note="Questions are drawn with replacement (seed 0). The standard deviation is that of samples of this size: "
-        "it says how far such samples spread, not how sure the accuracy is." + (f" {_LARGER}" if size > fewest else ""),
+        note="Questions are drawn with replacement (seed 0). The standard deviation is of samples of this size. It "
+        "shows how much such samples vary, not how certain the accuracy is." + (f" {_LARGER}" if size > fewest else ""),
     )
     return Details(table.caption, (table,))
 
@@ -481,6 +481,6 @@ def _table(
         unit="questions",
         columns=columns,
         rows=tuple(rows),
-        note="An answer without a score counts 0 and stays in the denominator; sensitivity is the mean had all of "
-        f"them scored 0 and had all scored {best}, where they exceed 1%." + (f" {_LARGER}" if size > fewest else ""),
+        note="Answers without a score count 0 and stay in the denominator. Sensitivity is the mean if all of them "
+        f"scored 0 and if all scored {best}, where they exceed 1%." + (f" {_LARGER}" if size > fewest else ""),
     )

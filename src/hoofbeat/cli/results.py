@@ -1,0 +1,121 @@
+"""What was found, for the terminal: the leaderboard of a run or of judgments, and who differs on what in an audit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.records import Answer
+from hoofbeat.reports.tables import Cell, Column, count_of, triple
+from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
+
+if TYPE_CHECKING:
+    from hoofbeat.audit import Audit
+    from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
+    from hoofbeat.store import Artefact
+
+_QUESTIONS = 8
+_SYSTEMS = 20
+
+
+def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
+    """Systems with the share of right answers, best first; answers in free text have no score before they are judged.
+
+    A table for each protocol, because two protocols are not ranked together.
+    """
+    from hoofbeat.reports.sections.scores.outcome_sets import gather
+
+    if screen.as_json:
+        return
+    if artefact.manifest.kind == "run" and not any(
+        answer.protocol for answer in read_jsonl(artefact.file("answers.jsonl"), Answer)
+    ):
+        _show_unjudged(screen, artefact)
+        return
+    [group] = gather([("scores", artefact)], [])
+    for part in group.protocols() if group.outcomes else ():
+        protocol = part.tallies[part.order[0]].protocol
+        _show_scores(screen, part, f"Leaderboard, by {protocol}" if protocol else "Leaderboard")
+    if group.unjudged:
+        names = "; ".join(f"{model} · {condition}" for model, condition in group.unjudged)
+        screen.say(f"No score yet, because nobody has judged this free text: {names}")
+
+
+def _show_scores(screen: Screen, part: OutcomeSet, title: str) -> None:
+    from hoofbeat.findings.accuracy import leaderboard
+    from hoofbeat.reports.sections.scores.accuracy_table import missing
+
+    places = leaderboard(part.outcomes, clusters=part.clusters)
+    several = len({place.system[0] for place in places}) > 1
+    rows: list[tuple[Cell, ...]] = [
+        (
+            " · ".join(place.system if several else place.system[1:]),
+            f"{place.accuracy.correct:,} of {place.accuracy.planned:,}",
+            triple(place.accuracy.accuracy, place.accuracy.bootstrap),
+            missing(place.accuracy.unscored),
+        )
+        for place in places
+    ]
+    screen.title(f"{title} ({count_of(len(part.questions), 'question')})")
+    columns = ["system" if several else "condition", "right", Column("accuracy, 95% interval", "share")]
+    unscored = any(row[-1] for row in rows)
+    screen.table(
+        [*columns, *([Column("not scored", "count")] if unscored else [])],
+        [row if unscored else row[:-1] for row in rows[:_SYSTEMS]],
+    )
+    if len(rows) > _SYSTEMS:
+        screen.say(f"and {len(rows) - _SYSTEMS:,} more systems; hoofbeat report shows them all")
+
+
+def _show_unjudged(screen: Screen, artefact: Artefact) -> None:
+    """How many answers of each system arrived, where none has a score yet."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for answer in read_jsonl(artefact.file("answers.jsonl"), Answer):
+        count = counts.setdefault((answer.model, answer.condition), Counter())
+        count[answer.failure.kind if answer.failure else ""] += 1
+    several = len({model for model, _ in counts}) > 1
+    screen.title("Answers in free text: they have no score until someone judges them")
+    screen.table(
+        ["system" if several else "condition", "answered", "failed"],
+        [
+            (" · ".join(system if several else system[1:]), f"{count['']:,} of {count.total():,}",
+             f"{count.total() - count['']:,}")
+            for system, count in counts.items()
+        ],
+    )  # fmt: skip
+
+
+def show_disagreements(screen: Screen, audit: Audit) -> None:
+    """How many pairs of sources disagree, and for each question the most serious pair: who differs on what."""
+    from hoofbeat.audit.findings.relations import RelationLabels
+    from hoofbeat.audit.findings.serious_divergence import serious_pairs
+
+    if screen.as_json:
+        return
+    labels = audit.artefact.manifest.metrics.get("labels")
+    counts: dict[str, int] = labels if isinstance(labels, dict) else {}
+    domain = RelationLabels.of(audit.pack.labels)
+    silent, judged = counts.get(domain.absent, 0), sum(counts.values()) - counts.get(domain.absent, 0)
+    differ = sum(counts.get(name, 0) for name in domain.diverging)
+    found = serious_pairs(audit.frame(), domain, audit.pack.significance_levels, len(audit.questions))
+    if not judged:
+        screen.title("No two sources answer the same question, so nothing could be compared")
+        return
+    share = f" ({differ / judged:.0%})" if judged >= 20 else ""
+    on = f", on {len(found):,} of {count_of(len(audit.questions), 'question')}" if differ else ""
+    screen.title(f"{differ:,} of {count_of(judged, 'pair')} of answers disagree{share}{on}")
+    if silent:
+        screen.say(f"In {count_of(silent, 'more pair')} at least one source does not address the question.")
+    texts = {question.id: question.text for question in audit.questions}
+    for pair in found[:_QUESTIONS]:
+        facts = ", ".join(filter(None, (pair.label.lower(), pair.significance and f"{pair.significance} significance")))
+        about = f": {cut(pair.topic, 80)}" if pair.topic else ""
+        more = f" ({count_of(pair.alike - 1, 'more pair')} like it)" if pair.alike > 1 else ""
+        screen.say(f"{pair.question}: {cut(texts.get(pair.question, ''), 100)}")
+        screen.say(f"{audit.names.both(pair.a, pair.b)}: {facts}{about}{more}", indent=4)
+    if len(found) > _QUESTIONS:
+        screen.say(f"and {len(found) - _QUESTIONS:,} more questions:")
+    if found:
+        screen.line(f"all disagreements: hoofbeat audit cases {audit.artefact.path}")

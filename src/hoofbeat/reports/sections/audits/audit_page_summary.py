@@ -1,0 +1,94 @@
+"""An audit in plain sentences, for one page: for a committee that decides what to do about disagreements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hoofbeat.audit.findings.serious_divergence import SeriousPair
+from hoofbeat.reports.model import PlainSummary
+from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, question_texts
+from hoofbeat.reports.sections.audits.audit_summary import RateIntervals
+from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer
+from hoofbeat.reports.tables import MIN_OBSERVATIONS, count_of, judge_name
+from hoofbeat.text import cut, some_of
+
+_NAMED = 6
+_SERIOUS = 3
+
+
+def audit_page_summary(
+    facts: AuditFacts, spans: RateIntervals, serious: Sequence[SeriousPair], subject: str
+) -> PlainSummary | None:
+    """The page; None where nothing could be compared."""
+    if not facts.found.pairs:
+        return None
+    return PlainSummary(
+        title=f"Do the sources agree? {subject}",
+        subtitle=f"Folder: {facts.audit.artefact.path.name}.",
+        asked=_asked(facts),
+        found=_found(facts, serious),
+        sure=_sure(facts, spans),
+        todo=_todo(serious),
+        limits=(
+            "It does not say which source is right.",
+            "A source counts as silent where no answer was found in what was read of it. It may still hold one.",
+            "It is not advice on the care of any patient.",
+        ),
+    )
+
+
+def _asked(facts: AuditFacts) -> tuple[str, ...]:
+    names = [facts.names.short(source.id) for source in facts.audit.sources]
+    return (
+        f"{count_of(len(facts.audit.questions), 'question')} went to each of {count_of(len(names), 'source')}: "
+        f"{some_of(names, _NAMED)}.",
+        "A language model answered from each source alone. Then a language model compared the answers of every two "
+        f"sources ({judge_name(facts.audit.artefact.manifest.models)}).",
+    )
+
+
+def _found(facts: AuditFacts, serious: Sequence[SeriousPair]) -> tuple[str, ...]:
+    found, texts = facts.found, question_texts(facts.audit.questions)
+    told = [
+        f"Sources disagree on {found.any_div.count:,} of {count_of(found.any_div.of, 'question')}, in "
+        f"{found.r_div.count:,} of the {count_of(found.judged, 'pair')} of answers that could be compared.",
+        f"In {found.r_abs.count:,} of {count_of(found.pairs, 'pair')} a source does not address the question.",
+    ]
+    for pair in serious[:_SERIOUS]:
+        level = f", {pair.significance} significance" if pair.significance else ""
+        told.append(
+            f"“{cut(texts.get(pair.question, pair.question), 130)}”: {facts.names.both(pair.a, pair.b)} "
+            f"({pair.label.lower()}{level}; {pair.question})."
+        )
+    return tuple(told)
+
+
+def _sure(facts: AuditFacts, spans: RateIntervals) -> tuple[str, ...]:
+    found, told = facts.found, []
+    if spans.r_div and len(facts.audit.questions) >= MIN_OBSERVATIONS:
+        low, high = (round(100 * each) for each in spans.r_div)
+        told.append(
+            f"On questions like these, {low}% to {high}% of pairs probably disagree (95% interval from "
+            f"{count_of(len(facts.audit.questions), 'question')})."
+        )
+    else:
+        told.append(
+            f"{count_of(len(facts.audit.questions), 'question')} are too few to say how often sources disagree."
+        )
+    if failed := sum(found.failed.values()):
+        told.append(f"{count_of(failed, 'comparison')} failed and count in no figure.")
+    told.append("The comparison was made by a language model, and language models err.")
+    if judged_by_answerer(facts):
+        told.append("The same model wrote the answers: it may miss its own errors.")
+    return tuple(told)
+
+
+def _todo(serious: Sequence[SeriousPair]) -> tuple[str, ...]:
+    if not serious:
+        return ("Nothing has to be decided. Repeat the audit when a source changes.",)
+    asked = some_of([pair.question for pair in serious], _SERIOUS)
+    return (
+        f"Take the most serious questions first: {asked}. The report shows both answers and the passages behind them.",
+        "Check each quotation in the source itself before anything is changed.",
+        "Decide for each disagreement which position holds locally, who owns it and when it is checked again.",
+    )

@@ -1,0 +1,103 @@
+"use strict";
+// Tables: columns that can be sorted, and rows as cards where a phone's screen is too narrow for the table.
+// Without script a table has the order the server gave it, and scrolls sideways in its own box.
+{
+  const NARROW = matchMedia("(max-width: 40rem)");
+  const LONG = 26; // characters: a cell with more takes a whole line of its card
+  const MANY = 14; // a matrix of more sources would be thousands of cells one below the other
+  const rowsOf = (table) => [...table.tBodies].flatMap((body) => [...body.rows]);
+  const plain = (table) => rowsOf(table).every((row) => [...row.cells].every((cell) => cell.colSpan === 1 && cell.rowSpan === 1));
+  const wordsOf = (cell) => cell.textContent.replace(/\s+/g, " ").trim();
+
+  // Sorting
+
+  const NOTHING = new Set(["", "–", "?", "not given", "none", "none yet", "not asked"]);
+  const NUMBER = /^[<>≤≥≈]?\s*([+−-]?\d[\d,]*(?:\.\d+)?)/;
+
+  function keyOf(cell) {
+    const small = cell?.querySelector("small");
+    const words = cell ? (small ? wordsOf(cell).slice(0, -wordsOf(small).length || undefined) : wordsOf(cell)).trim() : "";
+    if (NOTHING.has(words)) return null;
+    const number = NUMBER.exec(words);
+    return number && cell.classList.contains("num") ? Number(number[1].replaceAll(",", "").replace("−", "-")) : words;
+  }
+
+  function sort(table, head, place) {
+    const numeric = head.classList.contains("num");
+    const ways = numeric ? ["descending", "ascending"] : ["ascending", "descending"];
+    const way = ways[ways.indexOf(head.getAttribute("aria-sort")) + 1] ?? "none";
+    for (const each of head.parentElement.cells) each.removeAttribute("aria-sort");
+    if (way !== "none") head.setAttribute("aria-sort", way);
+    const sign = way === "descending" ? -1 : 1;
+    const keys = new Map(rowsOf(table).map((row) => [row, keyOf(row.cells[place])]));
+    for (const body of table.tBodies) {
+      const rows = [...body.rows].sort((one, other) => {
+        const [a, b] = [keys.get(one), keys.get(other)];
+        const order = way === "none" || a === b ? 0 : a === null ? 1 : b === null ? -1
+          : sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+        return order || one.dataset.place - other.dataset.place;
+      });
+      body.append(...rows);
+    }
+    const name = wordsOf(head);
+    hoofbeat.say(way === "none" ? "In the first order again" : `Sorted by ${name}, ${way}`);
+  }
+
+  function makeSortable(table) {
+    const head = table.tHead?.rows.length === 1 ? table.tHead.rows[0] : null;
+    if (!head || rowsOf(table).length < 3 || head.cells.length < 2 || !plain(table)) return;
+    rowsOf(table).forEach((row, place) => { row.dataset.place = place; });
+    [...head.cells].forEach((cell, place) => {
+      if (cell.tagName !== "TH" || !wordsOf(cell)) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...cell.childNodes);
+      cell.append(button);
+      button.addEventListener("click", () => sort(table, cell, place));
+    });
+  }
+
+  // Cards
+
+  const ROLES = [["thead, tbody", "rowgroup"], ["tr", "row"], ["td", "cell"], ["th[scope=row]", "rowheader"], ["th[scope=col]", "columnheader"]];
+
+  function label(table) {
+    const first = table.tHead?.rows[0] ?? table.rows[0];
+    first?.classList.add("heads");
+    const names = [...(first?.cells ?? [])].map((cell) => cell.title || wordsOf(cell));
+    for (const row of table.rows) {
+      if (row === first) continue;
+      [...row.cells].forEach((cell, place) => {
+        if (names[place] && (cell.tagName === "TD" || cell.classList.contains("num"))) cell.dataset.label = names[place];
+        if (wordsOf(cell).length > LONG) cell.classList.add("long");
+      });
+    }
+  }
+
+  function card(table) {
+    const box = table.parentElement;
+    table.classList.remove("carded");
+    const wide = NARROW.matches && table.scrollWidth > box.clientWidth + 1;
+    table.classList.toggle("carded", wide);
+    box.classList.toggle("of-cards", wide);
+    if (wide) table.setAttribute("role", "table");
+    else table.removeAttribute("role");
+    for (const [found, role] of ROLES) {
+      for (const each of table.querySelectorAll(found)) wide ? each.setAttribute("role", role) : each.removeAttribute("role");
+    }
+  }
+
+  const boxed = (root) => [...root.querySelectorAll(":is(.table, .matrix, .grid) > table")]
+    .filter((table) => plain(table) && (table.tHead?.rows[0] ?? table.rows[0])?.cells.length > 1)
+    .filter((table) => !table.parentElement.matches(".matrix, .grid") || table.rows.length <= MANY);
+
+  // Also for a part of a page that is brought up to date.
+  hoofbeat.dressTables = (root) => {
+    for (const table of root.querySelectorAll(".table > table")) if (!table.closest("[data-unsorted]")) makeSortable(table);
+    for (const table of boxed(root)) { label(table); card(table); }
+  };
+  hoofbeat.dressTables(document);
+  NARROW.addEventListener("change", () => boxed(document).forEach(card));
+  document.addEventListener("toggle", (event) => boxed(event.target).forEach(card), true); // folded, they have no width
+}

@@ -1,0 +1,97 @@
+"""Tables in a real browser: sorted by a click or by keys, and cards where a phone is too narrow for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from hoofbeat.store.folder_library import FolderLibrary
+from hoofbeat.web import Site, create_app
+from tests.web.support import needs_browser, serious_faults, serving, tab
+
+pytestmark = needs_browser
+
+PHONE = (390, 844)
+
+
+@pytest.fixture(scope="module")
+def address(folders: Path) -> Iterator[str]:
+    with serving(create_app(Site(library=FolderLibrary([folders])))) as url:
+        yield url
+
+
+def column(page: Page, name: str) -> list[str]:
+    """The cells of one column of the list of queries, as they are shown."""
+    found: list[str] = page.evaluate(
+        """(name) => { const table = document.querySelector('table.questions');
+        const place = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === name);
+        return [...table.tBodies[0].rows].map((row) => row.cells[place].firstChild.textContent.trim()); }""",
+        name,
+    )
+    return found
+
+
+def test_a_column_is_sorted_by_a_click_and_by_keys(browser: Browser, address: str) -> None:
+    with tab(browser) as page:
+        page.goto(f"{address}/rankings/ranked")
+        before = column(page, "Query")
+        measure = page.locator("table.questions thead th").last
+        name = measure.inner_text()
+        measure.get_by_role("button").click()
+        expect(measure).to_have_attribute("aria-sort", "descending")
+        values = [float(each) for each in column(page, name) if each != "–"]
+        assert values == sorted(values, reverse=True)
+        page.keyboard.press("Enter")
+        expect(measure).to_have_attribute("aria-sort", "ascending")
+        assert [float(each) for each in column(page, name) if each != "–"] == values[::-1]
+        expect(page.locator("#status")).to_contain_text("ascending")
+        page.keyboard.press("Space")
+        expect(measure).not_to_have_attribute("aria-sort", "ascending")
+        assert column(page, "Query") == before, "the first order again"
+        assert serious_faults(page) == []
+
+
+def test_a_list_of_several_pages_is_not_sorted_page_by_page(browser: Browser, address: str, tmp_path: Path) -> None:
+    with tab(browser) as page:
+        page.goto(f"{address}/audits/audit/pairs")
+        assert page.locator("nav.pages").count(), "there are more pairs than a page shows"
+        assert page.locator("button.sort").count() == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/runs/judged", "/audits/audit", "/audits/audit/questions/1", "/rankings/ranked/queries", "/audits/audit/sources"],
+)
+def test_wide_tables_are_cards_on_a_phone(browser: Browser, address: str, path: str) -> None:
+    with tab(browser, PHONE) as page:
+        page.goto(address + path)
+        for _ in range(60):
+            if not page.get_by_text("Hoofbeat is calculating").count():
+                break
+            page.wait_for_timeout(500)
+            page.reload()
+        expect(page.locator("table.carded").first).to_be_visible()
+        wide = page.evaluate(
+            """[...document.querySelectorAll('main *')].filter((each) => each.scrollWidth > each.clientWidth + 1
+            && getComputedStyle(each).overflowX === 'auto').map((each) => each.className)"""
+        )
+        assert wide == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        first = page.locator("table.carded td[data-label]").first
+        label = first.evaluate("cell => getComputedStyle(cell, '::before').content")
+        assert label.strip('"') == first.get_attribute("data-label")
+        assert serious_faults(page) == []
+        page.set_viewport_size({"width": 1280, "height": 900})
+        expect(page.locator("table.carded")).to_have_count(0)
+
+
+def test_without_script_a_table_scrolls_in_its_box(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport={"width": PHONE[0], "height": PHONE[1]})
+    page = context.new_page()
+    page.goto(f"{address}/rankings/ranked/queries")
+    expect(page.locator("table.questions thead")).to_be_visible()
+    expect(page.locator("button.sort")).to_have_count(0)
+    context.close()
