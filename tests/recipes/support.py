@@ -93,13 +93,23 @@ def passing_trial(name: str, request: ChatRequest) -> object:
             "style": "same",
         }
         return {"options": [{"option": letter, **fine} for letter in letters]}
+    if name == "trial-grading":
+        return {"grades": _grades(request), "guess": "no"}
     fields: dict[str, object] = {"reason": "the findings", "answerable": "yes", "missing": ""}
     return {
         "trial-choice": {**fields, "choice": "A"},
         "trial-options": {"reason": "nothing points to it", "choice": "A", "basis": "chance"},
-        "trial-open": {**fields, "answer": "What the case calls for."},
+        "trial-open": {**fields, "answer": "What the case calls for.", "others": []},
+        "trial-question": {"reason": "nothing points to it", "answer": "Something else."},
         "trial-match": {"reason": "the same", "match": "yes", "supported": "yes", "missing": "", "rival": ""},
     }[name]
+
+
+def _grades(request: ChatRequest) -> list[dict[str, str]]:
+    """Every answer that is to be graded is plainly another one."""
+    wanted: Any = (request.schema or {})["properties"]
+    letters = wanted["grades"]["items"]["properties"]["attempt"].get("enum", ())
+    return [{"attempt": each, "counts": "no", "defensible": "no", "reason": "another step"} for each in letters]
 
 
 def user_text(request: ChatRequest) -> str:

@@ -369,4 +369,6 @@ def _exam(question: Question) -> TriedQuestion:
         answer=question.answer,
         case=question.context,
         options=question.options if len(question.options) <= len(ascii_uppercase) else (),
+        accepted=tuple(each.text for each in question.accepted),
+        note=" ".join(filter(None, (each.note for each in question.accepted))),
     )

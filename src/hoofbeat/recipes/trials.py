@@ -1,9 +1,12 @@
 """Every question is tried before it is kept.
 
-A solver that sees what an examinee sees answers it. A solver that sees the options alone guesses. A call that sees the
-case, the answer and all options compares them. What they find is stored with the question (the item's `trials` and the
-facet `doubts`), doubtful questions come first in the review, and the report counts them. A trial never edits: an option
-that is also right is replaced by the recipe, which lists it, or rejects the question.
+A solver that sees what an examinee sees answers it. A solver that sees the options alone, or an open question without
+its case, guesses. A call that sees the case, the answer and all options compares them. Of an open question the solver
+also names what colleagues would answer, and a call grades these answers by the key and the note for the grader: a note
+that leaves a common answer open was the fault that readers of finished items found most. What they find is stored with
+the question (the item's `trials` and the facet `doubts`), doubtful questions come first in the review, and the report
+counts them. A trial never edits: an option that is also right is replaced by the recipe, which lists it, or rejects the
+question.
 
 The calls of a question do not depend on each other, so that a batch folder takes them in one round.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from string import ascii_uppercase
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -31,13 +34,19 @@ from hoofbeat.recipes.review_tasks import (
     RIVAL,
     SECOND_RIGHT,
     STYLE,
+    TOLD,
+    UNGRADED,
     WRONG,
 )
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, Values, ask_each, check, together, whole
 
 CHOICE, GUESS, COMPARE, OPEN, MATCH = (f"trial-{each}" for each in ("choice", "options", "compare", "open", "match"))
+QUESTION, GRADING = "trial-question", "trial-grading"
 SOLVER = "second"
 """The role that answers as an examinee: a second model where one is given."""
+
+BY_QUESTION = "question"
+"""The basis of a guess from an open question without its case."""
 
 _NO_CASE = "(none)"
 
@@ -58,12 +67,14 @@ class ChoiceTrialSettings(OpenTrialSettings, frozen=True, kw_only=True):
 
 
 class TriedQuestion(Struct, frozen=True, kw_only=True):
-    """What an examinee is shown, and the answer."""
+    """What an examinee is shown, the answer, and what a grader is given beside it."""
 
     question: str
     answer: str
     case: str = ""
     options: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
+    note: str = ""
 
 
 Show = Callable[[RecipeItem], TriedQuestion]
@@ -74,10 +85,12 @@ Replace = Callable[[RecipeItem, Mapping[str, str], RecipeContext], Outcome]
 class AnswerTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a solver answered from the case. `match` is yes, partly or no; empty until it is compared.
 
-    `rival` is another answer that the comparing call finds just as good as the right one.
+    `rival` is another answer that the comparing call finds just as good as the right one; `others` are answers that the
+    solver expects of colleagues.
     """
 
     said: str = ""
+    others: tuple[str, ...] = ()
     match: str = ""
     answerable: bool = True
     missing: str = ""
@@ -87,7 +100,11 @@ class AnswerTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GuessTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a solver guessed from the options alone, and by what: style, content, knowledge or chance."""
+    """What a solver guessed from the options alone, and by what: style, content, knowledge or chance.
+
+    Of an open question it is what a solver guessed without the case (basis `question`); the grading call says whether
+    it is right.
+    """
 
     said: str = ""
     right: bool = False
@@ -114,11 +131,33 @@ class OptionVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{told}: {self.reason}" if told else ""
 
 
+class GradedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An answer that a colleague might give. `counts` is yes, no or unclear by key, accepted answers and note alone."""
+
+    answer: str
+    counts: str
+    defensible: bool = False
+    reason: str = ""
+
+    @property
+    def is_rival(self) -> bool:
+        """Whether it does not count although an expert can defend it from case and question."""
+        return self.counts == "no" and self.defensible
+
+
+class GradingTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the answers that colleagues might give are graded."""
+
+    grades: tuple[GradedAnswer, ...] = ()
+    failure: str = ""
+
+
 class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all trials of a question found."""
 
     answer: AnswerTrial | None = None
     guess: GuessTrial | None = None
+    grading: GradingTrial | None = None
     comparison: tuple[OptionVerdict, ...] = ()
     comparison_failure: str = ""
 
@@ -131,15 +170,18 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def doubts(self) -> tuple[str, ...]:
         """What is doubtful about the question, the gravest first."""
         answer, guess = self.answer or AnswerTrial(), self.guess or GuessTrial()
+        grading = self.grading or GradingTrial()
         found = {
             SECOND_RIGHT: bool(self.faults),
-            RIVAL: bool(answer.rival),
+            RIVAL: bool(answer.rival) or any(each.is_rival for each in grading.grades),
             NOT_ANSWERABLE: not answer.answerable,
             WRONG: answer.match == "no",
+            TOLD: guess.right and guess.basis == BY_QUESTION,
+            UNGRADED: any(each.counts == "unclear" for each in grading.grades),
             GIVEN_AWAY: guess.right and guess.basis in ("style", "content"),
             ABSURD: any(each.absurd for each in self.comparison),
             STYLE: any(each.other_style for each in self.comparison),
-            NOT_TRIED: bool(answer.failure or guess.failure or self.comparison_failure),
+            NOT_TRIED: bool(answer.failure or guess.failure or grading.failure or self.comparison_failure),
         }
         return tuple(doubt for doubt in DOUBTS if found[doubt])
 
@@ -147,15 +189,20 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def trial_findings(trials: QuestionTrials) -> dict[str, str]:
     """The doubts of a question, each with what it rests on."""
     answer, guess = trials.answer or AnswerTrial(), trials.guess or GuessTrial()
+    grading = trials.grading or GradingTrial()
+    refused = [f"{each.answer} does not count: {each.reason}" for each in grading.grades if each.is_rival]
+    left_open = [f"{each.answer}: {each.reason}" for each in grading.grades if each.counts == "unclear"]
     whys = {
         SECOND_RIGHT: "; ".join(f"{option} {why}" for option, why in trials.faults.items()),
-        RIVAL: answer.rival,
+        RIVAL: "; ".join(filter(None, (answer.rival, *refused))),
         NOT_ANSWERABLE: answer.missing,
         WRONG: f"{answer.said}: {answer.reason}",
+        TOLD: f"from the question alone a solver guessed “{guess.said}”: {guess.reason}",
+        UNGRADED: "; ".join(left_open),
         GIVEN_AWAY: guess.reason,
         ABSURD: "; ".join(f"{each.option}: {each.reason}" for each in trials.comparison if each.absurd),
         STYLE: "; ".join(each.option for each in trials.comparison if each.other_style),
-        NOT_TRIED: "; ".join(filter(None, (answer.failure, guess.failure, trials.comparison_failure))),
+        NOT_TRIED: "; ".join(filter(None, (answer.failure, guess.failure, grading.failure, trials.comparison_failure))),
     }
     return {doubt: whys[doubt] for doubt in trials.doubts}
 
@@ -168,8 +215,12 @@ def trial_lines(trials: QuestionTrials) -> list[str]:
         lines.append(f"a solver answered “{trials.answer.said}” ({verdict}): {trials.answer.reason}")
     if trials.guess and trials.guess.said:
         verdict = "right" if trials.guess.right else "wrong"
-        told = f"{verdict}, by {trials.guess.basis}"
-        lines.append(f"from the options alone it guessed “{trials.guess.said}” ({told}): {trials.guess.reason}")
+        open_question = trials.guess.basis == BY_QUESTION
+        told = verdict if open_question else f"{verdict}, by {trials.guess.basis}"
+        shown = "question" if open_question else "options"
+        lines.append(f"from the {shown} alone it guessed “{trials.guess.said}” ({told}): {trials.guess.reason}")
+    if trials.grading and trials.grading.grades:
+        lines.append(f"{len(trials.grading.grades)} answers that colleagues might give were graded by key and note")
     if trials.comparison:
         lines.append(f"{len(trials.comparison)} wrong options were compared with the answer and the case")
     return [*lines, *(f"{doubt}: {why}" for doubt, why in trial_findings(trials).items())]
@@ -210,25 +261,40 @@ def _choice_steps(s: ChoiceTrialSettings, show: Show, which: str) -> list[Recipe
     ]
 
 
-def open_trial(show: Show, which: str = "") -> tuple[RecipeStep, RecipeStep]:
-    """The two calls that try a question without options: a solver answers, and its answer is compared.
+class OpenTrial(NamedTuple):
+    """The calls that try a question without options, in two rounds.
 
     They are apart so that a recipe may let each travel with other steps of its round; `account_for_trials` ends them.
-    `which` is what the names of a later trial end with.
     """
-    return _try_open(f"try the question{which}", show), _match(f"compare the answer{which}", show)
+
+    solve: tuple[RecipeStep, ...] = ()
+    compare: tuple[RecipeStep, ...] = ()
+
+
+def open_trial(show: Show, which: str = "", *, guess: bool = False) -> OpenTrial:
+    """A solver answers, and its answer is compared; what colleagues might answer is graded where there is a note.
+
+    With `guess`, a solver also guesses from the question without the case. `which` is what the names of a later trial
+    end with.
+    """
+    guessing = (_guess_question(f"guess from the question{which}", show),) if guess else ()
+    return OpenTrial(
+        (_try_open(f"try the question{which}", show), *guessing),
+        (_match(f"compare the answer{which}", show), _grade(f"grade other answers{which}", show)),
+    )
 
 
 def every_trial(s: ChoiceTrialSettings, show: Show) -> list[RecipeStep]:
     """The trials of a benchmark with questions of both kinds; each step passes by those of the other kind."""
-    opened = (_try_open("try the open question", show), _match("compare the answer", show)) if s.try_answer else ()
-    return [*together(*_choice_steps(s, show, ""), *opened[:1]), *opened[1:]]
+    opened = open_trial(show, " without options", guess=s.try_options) if s.try_answer else OpenTrial()
+    return [*together(*_choice_steps(s, show, ""), *opened.solve), *together(*opened.compare)]
 
 
 def account_for_trials(name: str, show: Show) -> RecipeStep:
     """Write the doubts into the facets and count them; a question with a second right option is rejected.
 
-    So is one that was edited because of a trial (`retried`) and that still has a rival answer or can't be answered.
+    So is one that was edited because of a trial (`retried`) and that still has a rival answer, can't be answered, is
+    given away by its question, or has a note that leaves an answer open.
     """
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
@@ -242,12 +308,15 @@ def account_for_trials(name: str, show: Show) -> RecipeStep:
     return whole(name, judge)
 
 
+_GRAVE = frozenset({RIVAL, NOT_ANSWERABLE, TOLD, UNGRADED})
+
+
 def _verdict(item: RecipeItem) -> Outcome:
     trials = trials_of(item)
     if trials.faults:
         details = "; ".join(f"{option} {why}" for option, why in trials.faults.items())
         return ItemRejection(reason="a wrong option is also right", details=details)
-    grave = {doubt: why for doubt, why in trial_findings(trials).items() if doubt in (RIVAL, NOT_ANSWERABLE)}
+    grave = {doubt: why for doubt, why in trial_findings(trials).items() if doubt in _GRAVE}
     if item.get("retried") and grave:
         details = "; ".join(f"{doubt}: {why}" for doubt, why in grave.items())
         return ItemRejection(reason="it fails its trial again after an edit", details=details)
@@ -260,8 +329,10 @@ def trial_counts(trials: Sequence[QuestionTrials], options: Sequence[int]) -> di
     guessed = [
         (each.guess, count)
         for each, count in zip(trials, options, strict=True)
-        if each.guess and not each.guess.failure
+        if each.guess and not each.guess.failure and count
     ]
+    blind = [each.guess for each in trials if each.guess and each.guess.basis == BY_QUESTION and each.grading]
+    graded = [grade for each in trials if each.grading for grade in each.grading.grades]
     verdicts = [verdict for each in trials for verdict in each.comparison]
     doubts = Counter(doubt for each in trials for doubt in each.doubts)
     counts: dict[str, object] = {"questions": len(trials), "without doubt": sum(not each.doubts for each in trials)}
@@ -273,6 +344,13 @@ def trial_counts(trials: Sequence[QuestionTrials], options: Sequence[int]) -> di
             "of": len(guessed),
             "right": sum(each.right for each, _ in guessed),
             "expected by chance": round(sum(1 / count for _, count in guessed), 2),
+        }
+    if blind:
+        counts["guessed from the question"] = {"of": len(blind), "right": sum(each.right for each in blind)}
+    if graded:
+        counts["other answers graded"] = {
+            "of": len(graded),
+            "left open": sum(each.counts == "unclear" for each in graded),
         }
     if verdicts:
         counts["wrong options compared"] = len(verdicts)
@@ -489,6 +567,7 @@ def _try_open(name: str, show: Show) -> RecipeStep:
             answerable=answerable,
             missing="" if answerable else str(value["missing"]),
             reason=str(value["reason"]),
+            others=tuple(" ".join(str(each).split()) for each in value["others"]),
         )
         return _with(item, answer=answer)
 
@@ -530,3 +609,102 @@ def _match(name: str, show: Show) -> RecipeStep:
         return answer is not None and bool(answer.said) and not answer.match
 
     return _trial(name, MATCH, values=values, read=read, failed=failed, when=answered)
+
+
+def _guess_question(name: str, show: Show) -> RecipeStep:
+    """A solver sees an open question without its case: one that it can answer gives the answer away."""
+
+    def values(item: RecipeItem, context: RecipeContext) -> Values:
+        return fit_all({"question": show(item).question}, load_prompt(QUESTION), context, SOLVER)
+
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> RecipeItem:
+        said = " ".join(str(value["answer"]).split())
+        return _with(item, guess=GuessTrial(said=said, basis=BY_QUESTION, reason=str(value["reason"])))
+
+    def due(item: RecipeItem) -> bool:
+        exam = show(item)
+        return not exam.options and bool(exam.case) and trials_of(item).guess is None
+
+    return _trial(
+        name,
+        QUESTION,
+        values=values,
+        read=read,
+        failed=lambda item, why: _with(item, guess=GuessTrial(failure=why)),
+        when=due,
+        role=SOLVER,
+    )
+
+
+def _grade(name: str, show: Show) -> RecipeStep:
+    """What colleagues might answer is graded by the key and the note, and the guess from the question is compared."""
+
+    def values(item: RecipeItem, context: RecipeContext) -> Values:
+        exam, trials = show(item), trials_of(item)
+        shown = {
+            "case": exam.case or _NO_CASE,
+            "question": exam.question,
+            "answer": exam.answer,
+            "accepted": "\n".join(f"- {each}" for each in exam.accepted) or _NO_CASE,
+            "note": exam.note or _NO_CASE,
+            "attempts": _lines(_attempts(trials)) or _NO_CASE,
+            "guess": (trials.guess or GuessTrial()).said or _NO_CASE,
+        }
+        return fit_all(shown, load_prompt(GRADING), context)
+
+    def schema(item: RecipeItem) -> Schema:
+        contract: Any = load_prompt(GRADING).schema
+        listed, letters = contract["properties"]["grades"], list(_attempts(trials_of(item)))
+        fields = dict(listed["items"]["properties"])
+        if letters:
+            fields["attempt"] = {"type": "string", "enum": letters}
+        count = {"minItems": len(letters), "maxItems": len(letters)}
+        grades = {**listed, **count, "items": {**listed["items"], "properties": fields}}
+        return {**contract, "properties": {**contract["properties"], "grades": grades}}
+
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> RecipeItem:
+        trials, told = trials_of(item), show(item)
+        graded = {
+            each["attempt"]: GradedAnswer(
+                answer=_attempts(trials)[each["attempt"]],
+                counts=each["counts"] if told.note or told.accepted or each["counts"] != "unclear" else "no",
+                defensible=each["defensible"] == "yes",
+                reason=each["reason"],
+            )
+            for each in value["grades"]
+        }
+        guess = trials.guess
+        if guess is not None and guess.said:
+            guess = msgspec.structs.replace(guess, right=value["guess"] == "yes")
+        return _with(item, guess=guess, grading=GradingTrial(grades=tuple(graded.values())))
+
+    def due(item: RecipeItem) -> bool:
+        exam, trials = show(item), trials_of(item)
+        if exam.options or trials.grading is not None or trials.answer is None:
+            return False
+        guessed = trials.guess is not None and bool(trials.guess.said)
+        return guessed or bool(trials.answer.others and (exam.accepted or exam.note))
+
+    return _trial(
+        name,
+        GRADING,
+        values=values,
+        read=read,
+        failed=lambda item, why: _with(item, grading=GradingTrial(failure=why)),
+        when=due,
+        schema=schema,
+    )
+
+
+def _attempts(trials: QuestionTrials) -> dict[str, str]:
+    """What the solver answered and what it expects of colleagues, by letter, each once."""
+    answer = trials.answer or AnswerTrial()
+    return dict(zip(ascii_uppercase, dict.fromkeys(filter(None, (answer.said, *answer.others))), strict=False))
+
+
+def to_grade_again(item: RecipeItem) -> RecipeItem:
+    """The item as before its answers were compared and graded: another note grades them anew."""
+    answer = trials_of(item).answer
+    if answer is not None:
+        answer = AnswerTrial(said=answer.said, others=answer.others)
+    return _with(item, answer=answer, grading=None)

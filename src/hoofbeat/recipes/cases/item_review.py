@@ -37,7 +37,7 @@ from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, num
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
-from hoofbeat.recipes.trials import TriedQuestion, trial_findings, trials_of
+from hoofbeat.recipes.trials import TriedQuestion, to_grade_again, trial_findings, trials_of
 from hoofbeat.records import AcceptedAnswer, Document, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.window import size
@@ -266,6 +266,9 @@ def _remarks(item: RecipeItem, exam: TriedQuestion) -> str:
     told += [f"a trial: {doubt}: {why}" for doubt, why in trial_findings(trials_of(item)).items()]
     told += dated(item)
     told += item.get("remarks", ())
+    if grading := item.get("grading"):
+        accepted = "; ".join(map(repr, grading["accepted"])) or "(none)"
+        told.append(f"an earlier review accepts {accepted}; its note for the grader: {grading['note'] or '(none)'}")
     others = [len(each.split()) for each in exam.options if each != exam.answer]
     if others and len(exam.answer.split()) > max(others):
         told.append(f"a rule: the key is the longest option ({len(exam.answer.split())} words, others {max(others)})")
@@ -325,6 +328,7 @@ class _Review:
         self._records: list[dict[str, Any]] = []
         self._flags: list[str] = []
         self._mismatches: list[str] = []
+        self._regraded = False
 
     @property
     def _taken(self) -> bool:
@@ -340,7 +344,7 @@ class _Review:
         if not self._editor.show(self._item).options:
             self._read_grading()
         verdict, problems = self._value["verdict"], self._value["problems"]
-        if verdict == "edit" and not self._records:
+        if verdict == "edit" and not self._records and not self._regraded:
             self._object("an edit is wanted and none is given", "Your verdict is `edit`, and there is no edit.")
         if verdict == "sign" and problems and not self._records:
             say = "You sign and list problems. Mend them with edits, or list none if you would publish the item so."
@@ -354,7 +358,7 @@ class _Review:
         if self._mismatches:
             return ItemRejection(reason=_MISMATCH, details="; ".join(self._mismatches))
         signed = value["verdict"] == "sign" and not self._records
-        light = all(each["kind"] in _LIGHT for each in problems) and self._taken
+        light = all(each["kind"] in _LIGHT for each in problems) and (self._taken or self._regraded)
         if last and not signed and not light:
             reason = "final review: not signed after two edits"
             return ItemRejection(reason=reason, details=f"{value['reason']} {_told(problems)}".strip())
@@ -370,7 +374,9 @@ class _Review:
         item = self._item.put(item_review=found, edits=[*self._item.get("edits", ()), *self._records])
         item = item.put(flags=list(dict.fromkeys((*item.get("flags", ()), *flags)))) if flags else item
         if self._taken and (after_trials or "trials" in item.values):
-            item = item.put(trials={}, retried=after_trials)  # they are about another text
+            return item.put(trials={}, retried=after_trials)  # they are about another text
+        if after_trials and self._regraded:
+            return to_grade_again(item).put(retried=True)
         return item
 
     # Parts of an item
@@ -495,6 +501,8 @@ class _Review:
         renewed = any(each["part"] in ("question", "answer") and not each["refused"] for each in self._records)
         if accepted or note or (renewed and self._item.get("grading")):
             lists = {name: self._value[name] for name in FIELDS}
+            before = self._item.get("grading")
+            self._regraded = before is not None and (before["accepted"], before["note"]) != (accepted, note)
             self._item = self._item.put(grading={"accepted": accepted, "note": note, **lists})
         question = _line(self._value["new_question"]) or exam.question
         found = check_grading(self._value, question=question, case=exam.case, key=exam.answer, accepted=accepted)

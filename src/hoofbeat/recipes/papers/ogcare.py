@@ -64,7 +64,7 @@ from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_document
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ACCEPT, ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.steps import RecipeStep, ask, sample, together, with_calls_ahead
-from hoofbeat.recipes.trials import OpenTrialSettings, TriedQuestion, account_for_trials, open_trial
+from hoofbeat.recipes.trials import OpenTrial, OpenTrialSettings, TriedQuestion, account_for_trials, open_trial
 from hoofbeat.records import AcceptedAnswer, Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
@@ -147,6 +147,9 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
     leak_share: Annotated[
         float, Meta(description="Share of the step's content words with which one sentence gives it away.", gt=0, le=1)
     ] = 0.75
+    try_question: Annotated[
+        bool, Meta(description="A model guesses each answer from the question alone, without the case.")
+    ] = True
     item_review: ItemReview = True
     moment: MomentCheck = True
     distraction: Annotated[bool, Meta(description="Whether a second model rewrites the questions.")] = True
@@ -174,12 +177,12 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
     and the distraction with each review. Only what verification corrects, the final review edits or the trials doubt
     takes more rounds: these calls are asked anew, about the new text.
     """
-    tried = open_trial(_exam) if s.try_answer else ()
+    tried = open_trial(_exam, guess=s.try_question) if s.try_answer else OpenTrial()
     distracting = distraction_steps(_leak) if s.distraction else []
     moment = [moment_step()] if s.moment and s.item_review else []
     reviews = item_review(_EDITOR) if s.item_review else []
     edited = s.item_review and s.try_answer
-    tried_again = open_trial(_exam, ", again") if edited else ()
+    tried_again = open_trial(_exam, ", again", guess=s.try_question) if edited else OpenTrial()
     distracting_again = distraction_steps(_leak, ", again", when=_retried) if edited and s.distraction else []
     return [
         *filter_steps(_venue_line(s), spare=("no venue stated",) if s.unknown_venue == "keep" else ()),
@@ -191,13 +194,13 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         ask("question", _QUESTION[s.context], values=_question_values, read=_question),
         with_calls_ahead(_verifying(), *moment),
         *moment,
-        *(with_calls_ahead(review, *tried[:1], *distracting[:1]) for review in reviews),
-        *together(*tried[:1], *distracting[:1]),
-        *together(*tried[1:], *distracting[1:]),
+        *(with_calls_ahead(review, *tried.solve, *distracting[:1]) for review in reviews),
+        *together(*tried.solve, *distracting[:1]),
+        *together(*tried.compare, *distracting[1:]),
         *([review_after_trials(_EDITOR)] if edited else ()),
-        *together(*tried_again[:1], *distracting_again[:1]),
-        *together(*tried_again[1:], *distracting_again[1:]),
-        *([account_for_trials("trials", _exam)] if tried else ()),
+        *together(*tried_again.solve, *distracting_again[:1]),
+        *together(*tried_again.compare, *distracting_again[1:]),
+        *([account_for_trials("trials", _exam)] if s.try_answer else ()),
         label_step("specialty", "ogcare"),
         reviewed("review", s.reviews, lambda _item, labels: _rated(labels, s), criteria=CRITERIA, others=(ACCEPT,)),
     ]
@@ -628,9 +631,9 @@ def _rivalled(rival: str) -> AskAgain:
     say = (
         f"You name an answer that is just as good: {rival}. Look once more for facts of the report, known before the "
         "step, that speak against it. If there are any, list them in `missing`, give the corrected case, and leave "
-        "`rival` empty. If there are none, narrow the question by words that exclude the rival and hold nothing of the "
-        "answer, and leave `rival` empty. Name it again only where most experts would choose it as well with every "
-        "fact of the report before them: the item is then rejected."
+        "`rival` empty. If there are none, exclude the rival in the question by its name, not by a description that "
+        "only the answer fits, and leave `rival` empty. Name it again only where most experts would choose it as well "
+        "with every fact of the report before them: the item is then rejected."
     )
     return ItemRejection(reason="another answer is as good", details=rival).again(say)
 
@@ -693,7 +696,14 @@ def _counted(question: Question) -> dict[str, str]:
 
 def _exam(item: RecipeItem) -> TriedQuestion:
     """The question before distraction: whether that keeps what the answer needs is verified apart."""
-    return TriedQuestion(question=item["question"], answer=item["answer"], case=item["context"])
+    grading = item.get("grading") or {"accepted": (), "note": ""}
+    return TriedQuestion(
+        question=item["question"],
+        answer=item["answer"],
+        case=item["context"],
+        accepted=tuple(grading["accepted"]),
+        note=grading["note"],
+    )
 
 
 class _Editor:

@@ -167,8 +167,8 @@ def _reasoning_steps(s: R2medSettings) -> list[RecipeStep]:
     if not s.try_answer or s.task == "qa-reference":
         return [reasoning]
     exam = _exam_of_case if s.task == "clinical-case" else _exam_of_question
-    solve, match = open_trial(exam)
-    return [*together(reasoning, solve), match, account_for_trials("trials", exam)]
+    tried = open_trial(exam)
+    return [*together(reasoning, *tried.solve), *together(*tried.compare), account_for_trials("trials", exam)]
 
 
 def _exam_of_case(item: RecipeItem) -> TriedQuestion:
