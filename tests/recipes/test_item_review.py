@@ -746,6 +746,36 @@ def test_a_rival_that_a_trial_finds_is_excluded_or_the_item_is_rejected(tmp_path
     assert CONTEXT in next(e for e in artefact.file("questions-original.jsonl").read_text().splitlines())
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_note_that_leaves_an_answer_open_is_written_anew_and_graded_again(tmp_path: Path, again: bool) -> None:
+    """The answers stay: only the note is another. What it leaves open again is a reason to reject."""
+    left = [2 if again else 1]
+
+    def trials(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-open":
+            return {**said, "others": ["a septal occluder through the liver"]}
+        if name == "trial-grading" and left[0]:
+            left[0] -= 1
+            open_one = {"attempt": "B", "counts": "unclear", "defensible": "yes", "reason": "is the route asked for?"}
+            return {**said, "grades": [said["grades"][0], open_one]}
+        return said
+
+    first = {**SIGN, **NOTHING, **_graded("septal occluder")}
+    second = {**first, "grading_note": "The route is optional."}
+    editor = Editor(first, second, trials=trials)
+    artefact = _ogcare(tmp_path, editor)
+    remarks = material(editor.requests[1])["remarks"]
+    assert "grading left open: a septal occluder through the liver: is the route asked for?" in remarks
+    assert "an earlier review accepts 'septal occluder'" in remarks
+    if again:
+        assert _reason(artefact) == ("trials", "it fails its trial again after an edit")
+        return
+    (question,) = Benchmark(artefact).questions
+    assert question.accepted[0].note == "The route is optional."
+    assert question.facets["doubts"] == "none"
+
+
 def test_a_distraction_keeps_each_fact_of_the_core_once_and_what_was_added(tmp_path: Path) -> None:
     """A sentence that was moved is not kept twice; an edit elsewhere does not take a core fact away."""
     wish = "the mother strongly wishes for a closure without delay"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem, Re
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.recipes.steps import RecipeStep
 from hoofbeat.recipes.trials import (
+    AnswerTrial,
     ChoiceTrialSettings,
     TriedQuestion,
     account_for_trials,
     choice_trials,
     open_trial,
+    to_grade_again,
     trial_findings,
     trial_lines,
     trials_of,
@@ -32,6 +35,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.reports.model import Text, tables_in
 from hoofbeat.reports.sections.benchmark_section import build_blocks
 from hoofbeat.store.tables import read_jsonl
+from tests.recipes.case_answers import material
 from tests.recipes.support import Script, a_context, passing_trial, user_text
 
 ANSWER = "Mucormycosis"
@@ -212,7 +216,7 @@ def test_a_rival_answer_is_a_doubt_although_the_solver_was_right(tmp_path: Path)
     def show(item: RecipeItem) -> TriedQuestion:
         return msgspec.structs.replace(_show(item), options=())
 
-    steps = [*open_trial(show), account_for_trials("trials", show)]
+    steps = [*chain(*open_trial(show)), account_for_trials("trials", show)]
     (kept,), _ = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)}, steps)
     assert isinstance(kept, RecipeItem)
     assert kept.facets["doubts"] == ["another answer as good"]
@@ -230,7 +234,7 @@ def test_an_open_question_is_answered_and_the_answer_compared(tmp_path: Path) ->
     def show(item: RecipeItem) -> TriedQuestion:
         return msgspec.structs.replace(_show(item), options=())
 
-    steps = [*open_trial(show), account_for_trials("trials", show)]
+    steps = [*chain(*open_trial(show)), account_for_trials("trials", show)]
     (kept,), context = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)}, steps)
     assert isinstance(kept, RecipeItem)
     assert kept.facets["doubts"] == ["not answerable", "answered wrongly"]
@@ -240,6 +244,90 @@ def test_an_open_question_is_answered_and_the_answer_compared(tmp_path: Path) ->
         "answered": {"of": 1, "right": 0},
         "doubts": {"not answerable": 1, "answered wrongly": 1},
     }
+
+
+NOTED: dict[str, Any] = {"options": (), "accepted": ("plug the tract",), "note": "The route is optional."}
+
+
+def _open_steps() -> list[RecipeStep]:
+    def show(item: RecipeItem) -> TriedQuestion:
+        return msgspec.structs.replace(_show(item), **NOTED)
+
+    return [*chain(*open_trial(show, guess=True)), account_for_trials("trials", show)]
+
+
+def _graded(letter: str, counts: str, defensible: str, reason: str) -> dict[str, str]:
+    return {"attempt": letter, "counts": counts, "defensible": defensible, "reason": reason}
+
+
+def _grading(guess: str, *grades: dict[str, str]) -> Callable[[str, ChatRequest], object]:
+    """A solver that expects two answers of colleagues, and how they are graded."""
+
+    def says(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-open":
+            return {**said, "others": ["a covered stent", "a plug through the liver"]}
+        if name == "trial-question":
+            assert "Case a." not in user_text(request)
+            return {"reason": "the question describes it", "answer": "an occluder"}
+        if name == "trial-grading":
+            shown = material(request)
+            assert shown["accepted as well"] == "- plug the tract"
+            assert shown["note for the grader"] == "The route is optional."
+            assert shown["guess without the case"] == "an occluder"
+            assert shown["answers to grade"].splitlines()[1:] == ["B) a covered stent", "C) a plug through the liver"]
+            return {"grades": [_graded("A", "yes", "yes", "the key"), *grades], "guess": guess}
+        return said
+
+    return says
+
+
+@pytest.mark.parametrize(
+    ("guess", "grades", "doubts"),
+    [
+        ("no", [("B", "no", "no", "the leak is too wide"), ("C", "yes", "yes", "a route")], "none"),
+        ("partly", [("B", "no", "no", "too wide"), ("C", "yes", "yes", "a route")], "none"),
+        ("yes", [("B", "no", "no", "too wide"), ("C", "yes", "yes", "a route")], ["given away by the question"]),
+        ("no", [("B", "unclear", "no", "too wide"), ("C", "yes", "yes", "a route")], ["grading left open"]),
+        ("no", [("B", "no", "yes", "nothing excludes it"), ("C", "yes", "yes", "")], ["another answer as good"]),
+    ],
+)
+def test_common_answers_are_graded_by_the_note_and_the_question_alone_gives_nothing_away(
+    tmp_path: Path, guess: str, grades: list[tuple[str, str, str, str]], doubts: object
+) -> None:
+    steps = _open_steps()
+    says = _grading(guess, *(_graded(*each) for each in grades))
+    (kept,), context = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)}, steps)
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == doubts
+    counts: Any = context.metrics["trials"]
+    assert counts["guessed from the question"] == {"of": 1, "right": int(guess == "yes")}
+    assert counts["other answers graded"] == {"of": 3, "left open": int(doubts == ["grading left open"])}
+
+
+@pytest.mark.parametrize(("guess", "counts"), [("yes", "no"), ("no", "unclear")])
+def test_what_is_still_told_or_left_open_after_an_edit_is_rejected(tmp_path: Path, guess: str, counts: str) -> None:
+    steps = _open_steps()
+    says = _grading(guess, _graded("B", counts, "no", "too wide"), _graded("C", "yes", "yes", "a route"))
+    script = {"model": Script(lambda name, request: None, trials=says)}
+    (found,), _ = _run(tmp_path, script, steps, [_item().put(retried=True)])
+    assert isinstance(found, ItemRejection)
+    assert found.reason == "it fails its trial again after an edit"
+
+
+def test_another_note_has_the_same_answers_graded_anew(tmp_path: Path) -> None:
+    steps = _open_steps()
+    says = _grading("no", _graded("B", "unclear", "no", "too wide"), _graded("C", "yes", "yes", "a route"))
+    script = Script(lambda name, request: None, trials=says)
+    (kept,), _ = _run(tmp_path, {"model": script}, steps)
+    assert isinstance(kept, RecipeItem)
+    again = to_grade_again(kept)
+    trials = trials_of(again)
+    assert trials.answer == AnswerTrial(
+        said="What the case calls for.", others=("a covered stent", "a plug through the liver")
+    )
+    assert trials.grading is None
+    assert trials.guess == trials_of(kept).guess
 
 
 def test_doubtful_questions_come_first_in_the_review(tmp_path: Path) -> None:

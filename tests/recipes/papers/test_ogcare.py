@@ -407,13 +407,15 @@ def _good(fields: frozenset[str]) -> dict[str, object]:
     told = next((said for said in GOOD.values() if frozenset(said) == fields), None)
     if "verdict" in fields:
         told = {"verdict": "sign"} | {name: "" if name in _TEXTS else [] for name in fields - {"verdict"}}
-    return told or {**dict.fromkeys(fields, "yes"), **({"rival": ""} if "rival" in fields else {})}
+    others = {"rival": "", "others": [], "grades": [_RIGHT], "guess": "no"}
+    return told or {**dict.fromkeys(fields, "yes"), **{name: others[name] for name in fields & set(others)}}
 
 
+_RIGHT = {"attempt": "A", "counts": "yes", "defensible": "yes", "reason": "the same"}
 _TEXTS = {"reason", "grading_note", "new_question", "new_answer"}
 _FIRST = ["significance", "course", "question", "verify, moment"]
-_REVIEWED = "final review, try the question, distract"
-_COMPARED = "compare the answer, verify distraction"
+_REVIEWED = "final review, try the question, guess from the question, distract"
+_COMPARED = "compare the answer, grade other answers, verify distraction"
 
 
 def test_a_batch_folder_takes_six_rounds(tmp_path: Path) -> None:
@@ -453,7 +455,9 @@ def test_the_bound_of_the_estimate_counts_calls_that_a_batch_folder_sends_ahead(
             context = RecipeContext(corpus, OgcareSettings(), models={"model": model}, estimating=True)
             note = BuildPlan(recipe=RECIPE, context=context, models=(model,)).estimate().note
             bounds.append(int(note.partition("at most ")[2].split()[0]))
-    assert bounds[1] - bounds[0] == 1 + 3 * 2  # the moment with verification, trial and distraction with three reviews
+    assert (
+        bounds[1] - bounds[0] == 1 + 3 * 3
+    )  # the moment with verification; two trials and distraction with each review
 
 
 def test_a_name_known_before_the_step_gives_nothing_away(tmp_path: Path) -> None:

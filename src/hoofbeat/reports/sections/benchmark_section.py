@@ -240,6 +240,10 @@ def _trial_words(artefact: Artefact) -> list[str]:
     if isinstance(guessed := found.get("guessed from the options"), dict):
         expected = guessed["expected by chance"]
         words.append(f"From the options alone it guessed {guessed['right']} of {guessed['of']} ({expected} by chance).")
+    if isinstance(blind := found.get("guessed from the question"), dict):
+        words.append(f"From the question alone, without the case, it guessed {blind['right']} of {blind['of']}.")
+    if isinstance(graded := found.get("other answers graded"), dict):
+        words.append(f"Key and note leave {graded['left open']} of {graded['of']} answers of examinees open.")
     return words
 
 
