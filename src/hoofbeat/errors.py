@@ -138,12 +138,14 @@ class BatchPending(HoofbeatError):
     ) -> None:
         of = f" for the step “{step}” (round {round})" if step else ""
         if written:
-            what = f"{written} requests were written to {', '.join(files)}{of}"
-            what += f"; {waiting} earlier requests still wait for their answers" if waiting else ""
+            made = "1 request was" if written == 1 else f"{written} requests were"
+            what = f"{made} written to {', '.join(files)}{of}"
+            what += f"; {waiting} earlier requests still wait for an answer" if waiting else ""
             do = "have them answered, put the answers file (any other name ending in .jsonl) into the folder, and run "
             do += "the same command again"
         else:
-            what = f"{waiting} requests in {', '.join(files)}{of} still wait for their answers"
+            left = ("1 request", "waits") if waiting == 1 else (f"{waiting} requests", "wait")
+            what = f"{left[0]} in {', '.join(files)}{of} still {left[1]} for an answer"
             do = "put the answers file (any other name ending in .jsonl) into the folder and run the same command "
             do += "again; to write the requests again, remove the requests file"
         self.folder, self.files, self.written, self.waiting = folder, tuple(files), written, waiting

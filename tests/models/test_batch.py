@@ -97,7 +97,7 @@ def test_requests_without_answers_are_waited_for(folder: Path, ledger: Ledger) -
         with pytest.raises(BatchPending):
             run(folder, ledger)
     assert files(folder) == ["requests-001.jsonl"]
-    with pytest.raises(BatchPending, match=r"1 requests were written.*6 earlier"):
+    with pytest.raises(BatchPending, match=r"1 request was written.*6 earlier"):
         run(folder, ledger, [*TEXTS, "a new one"])
     assert len(requests_in(folder, 2)) == 1
 
@@ -213,7 +213,7 @@ def test_a_broken_line_costs_that_line_only(folder: Path, ledger: Ledger, broken
     lines = [json.dumps(answer(request)) for request in asked]
     lines[2] = broken.replace("%s", asked[2]["custom_id"])
     (folder / "output.jsonl").write_bytes(b"\xef\xbb\xbf" + "\r\n\r\n".join(lines).encode())
-    with pytest.raises(BatchPending, match="1 requests were written to requests-002") as caught:
+    with pytest.raises(BatchPending, match="1 request was written to requests-002") as caught:
         run(folder, ledger)
     [note] = caught.value.notes
     assert note.startswith("output.jsonl: 1 of 6 lines can't be used: line 5 (")
@@ -237,7 +237,7 @@ def test_all_that_one_command_asks_is_one_file(folder: Path, ledger: Ledger) -> 
     asked = requests_in(folder, 1)
     assert len({request["custom_id"] for request in asked}) == 6
     put(folder, "part.jsonl", [answer(request) for request in asked[:5]])
-    with pytest.raises(BatchPending, match=r"1 requests were written to requests-002.jsonl"):
+    with pytest.raises(BatchPending, match=r"1 request was written to requests-002.jsonl"):
         chats(model, TEXTS)
     assert len(requests_in(folder, 1)) == 6, "what was answered stays as it was"
 

@@ -290,7 +290,7 @@ def test_a_round_trip_with_a_part_that_expired(tmp_path: Path, ledger: Ledger, f
     asked = [json.loads(each) for each in (folder / "requests-001.jsonl").read_text().splitlines()]
     lines = [answered(format, request) for request in asked[:3]]
     (folder / "results.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    with pytest.raises(BatchPending, match=r"1 requests were written to requests-002.jsonl"):
+    with pytest.raises(BatchPending, match=r"1 request was written to requests-002.jsonl"):
         chats(a_model(spec, ledger), TEXTS)
     [again] = [json.loads(each) for each in (folder / "requests-002.jsonl").read_text().splitlines()]
     (folder / "rest.jsonl").write_text(json.dumps(answered(format, again)) + "\n")
