@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from hoofbeat.corpus.parsers.titles import best_title
 from hoofbeat.corpus.roles import Role, role_of
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, DocumentTable, Facets, Figure, Section
@@ -452,12 +453,11 @@ def _unquoted(text: str) -> str:
 
 
 def assemble(about: FrontMatter, builder: TextBuilder, stem: str) -> Document:
-    """A document from what was said about it and its text; the first heading is the title where none is stated."""
+    """A document from what was said about it and its text; where no title is stated, the text gives one (`titles`)."""
     sections = builder.sections()
-    first = next((section.heading for section in sections if section.heading), "")
     return Document(
         id=about.id or safe_id(stem),
-        title=about.title or first or stem,
+        title=about.title or best_title((), sections, first_line(builder.text), stem),
         text=builder.text,
         kind=about.kind,
         sections=sections,
@@ -467,3 +467,9 @@ def assemble(about: FrontMatter, builder: TextBuilder, stem: str) -> Document:
         licence=about.licence,
         notices=about.notices,
     )
+
+
+def first_line(text: str) -> str:
+    """The first block of a text where it is written like a heading; else nothing."""
+    block = text.partition(BLANK_LINE)[0]
+    return block if block and may_be_heading(block) else ""
