@@ -32,6 +32,9 @@ from hoofbeat.corpus.parsers.office_package import (
     NAMES,
     OfficeImages,
     OfficePackage,
+    alternative_text,
+    chart_title,
+    chosen_content,
     diagram_lines,
     qualified,
     symbol_text,
@@ -47,16 +50,6 @@ MIN_UNCAPTIONED = 72
 Kind = Literal["title", "heading", "paragraph", "item", "table", "figure", "caption", "contents"]
 
 _TYPED_BULLET = re.compile(r"[•◦▪●○■‣∙·➢❖]\s*(?=\S)|[–-]\s+(?=\S)")
-_AUTOMATIC_TEXT = re.compile(
-    r"(?:picture|image|graphic|grafik|bild|image|imagen|immagine|afbeelding|diagram|chart|diagramm|shape|object|objekt)"
-    r"\s*\d*|.*\.(?:png|jpe?g|gif|tiff?|bmp|emf|wmf|svg)",
-    re.IGNORECASE,
-)
-_GENERATED = re.compile(
-    r"\s*(?:Description automatically generated.*|Automatisch generierte Beschreibung.*"
-    r"|AI-generated content may be incorrect\.?|Description générée automatiquement.*)",
-    re.IGNORECASE | re.DOTALL,
-)
 _TEXTLESS = frozenset(
     map(qualified, ("w:pPr", "w:rPr", "w:sdtPr", "w:sdtEndPr", "w:rt", "w:tblPr", "w:commentReference", "w:instrText"))
 )
@@ -131,7 +124,7 @@ class WordReader:
             elif child.tag in _DELETED:
                 self.left_out["tracked deletion"] += 1
             elif child.tag == qualified("mc:AlternateContent"):
-                if (chosen := _alternative(child)) is not None:
+                if (chosen := chosen_content(child)) is not None:
                     yield from self.blocks(chosen)
             elif child.tag == _W_SDT:
                 yield from self._control(child)
@@ -213,7 +206,7 @@ class WordReader:
                 if content is not None and switched(child, "w:sdtPr/w:showingPlcHdr") is not True:
                     self._inline(content, line, look)
             elif tag == qualified("mc:AlternateContent"):
-                if (chosen := _alternative(child)) is not None:
+                if (chosen := chosen_content(child)) is not None:
                     self._inline(chosen, line, look)
             elif tag == qualified("m:oMath"):
                 self._add(math_text(child), line)
@@ -257,7 +250,7 @@ class WordReader:
             elif tag in _DRAWINGS:
                 line.after += self._drawing(child)
             elif tag == qualified("mc:AlternateContent"):
-                if (chosen := _alternative(child)) is not None:
+                if (chosen := chosen_content(child)) is not None:
                     self._run_content(chosen, line, look)
             elif tag == qualified("w:ruby"):
                 for base in child.iterfind("w:rubyBase", NAMES):
@@ -318,7 +311,9 @@ class WordReader:
                     found.append(WordBlock(kind="figure", text=words, file=file, points=points))
                     words = ""
             elif part.tag == qualified("c:chart"):
-                found.append(WordBlock(kind="figure", text=words))
+                link = links.get(part.get(qualified("r:id")) or "")
+                title = chart_title(self._package, link.part) if link is not None else ""
+                found.append(WordBlock(kind="figure", text=words or title))
                 words = ""
             elif part.tag == qualified("dgm:relIds"):
                 link = links.get(part.get(qualified("r:dm")) or "")
@@ -385,17 +380,11 @@ def _mark_is_deleted(properties: etree._Element) -> bool:
     return mark is not None and any(mark.find(name, NAMES) is not None for name in ("w:del", "w:moveFrom"))
 
 
-def _alternative(node: etree._Element) -> etree._Element | None:
-    """The edition of alternative content that is read: the first, which is the newest; else the fallback."""
-    chosen = node.find("mc:Choice", NAMES)
-    return chosen if chosen is not None else node.find("mc:Fallback", NAMES)
-
-
 def _drawn(node: etree._Element) -> Iterator[etree._Element]:
     """The elements of a drawing, one edition of each; what is in a text box belongs to the box."""
     for child in node.iterchildren(etree.Element):
         if child.tag == qualified("mc:AlternateContent"):
-            if (chosen := _alternative(child)) is not None:
+            if (chosen := chosen_content(child)) is not None:
                 yield from _drawn(chosen)
             continue
         yield child
@@ -415,17 +404,6 @@ def _through(node: etree._Element, name: str) -> Iterator[etree._Element]:
             yield child
         elif child.tag in {_W_SDT, *map(qualified, ("w:sdtContent", "w:customXml", "w:ins", "w:moveTo"))}:
             yield from _through(child, name)
-
-
-def alternative_text(node: etree._Element | None) -> str:
-    """What an author wrote for people who do not see a picture; nothing where a program wrote it."""
-    if node is None:
-        return ""
-    for name in ("descr", "alt", "title"):
-        words = squeeze(_GENERATED.sub("", node.get(name) or ""))
-        if words and not _AUTOMATIC_TEXT.fullmatch(words):
-            return words[:2000]
-    return ""
 
 
 def cell_text(blocks: list[WordBlock]) -> str:

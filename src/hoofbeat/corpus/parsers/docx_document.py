@@ -22,13 +22,15 @@ from hoofbeat.corpus.parsers.office_package import (
     OfficeImages,
     OfficePackage,
     core_facets,
+    main_language,
+    package_notices,
     qualified,
 )
 from hoofbeat.corpus.parsers.prose import FrontMatter, TextBuilder, assemble, may_be_heading, side_file
-from hoofbeat.corpus.parsers.titles import is_title
+from hoofbeat.corpus.parsers.titles import stated_or_shown
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
-from hoofbeat.text import for_word_matching, safe_id, squeeze
+from hoofbeat.text import safe_id, squeeze
 
 MAX_CAPTION = 600
 MIN_BOLD_HEADINGS = 2
@@ -93,7 +95,7 @@ def _about(
     pictures: OfficeImages,
 ) -> FrontMatter:
     stated, facets = core_facets(package)
-    if "language" not in facets and (language := _language(reader.languages)):
+    if "language" not in facets and (language := main_language(reader.languages)):
         facets["language"] = language
     merged: Facets = {**facets, **about.facets}
     return msgspec.structs.replace(
@@ -105,12 +107,9 @@ def _about(
 
 
 def _title(stated: str, blocks: list[WordBlock]) -> str:
-    """The title that the file states, unless the page shows another one: files made from old ones keep their title."""
     shown = next((block.text for block in blocks if block.kind == "title"), "")
-    if is_title(stated) and is_title(shown):
-        words = set(for_word_matching(" ".join(block.text for block in blocks)).split())
-        return stated if set(for_word_matching(stated).split()) <= words else shown
-    return next(filter(is_title, (stated, shown, _prominent(blocks))), "")
+    text = " ".join(block.text for block in blocks)
+    return stated_or_shown(stated, shown, text) or _prominent(blocks)
 
 
 def _prominent(blocks: list[WordBlock]) -> str:
@@ -126,14 +125,6 @@ def _prominent(blocks: list[WordBlock]) -> str:
     return largest.text if largest is not None and may_be_heading(largest.text) else ""
 
 
-def _language(counts: Counter[str]) -> str:
-    """The language of most of the text, where the document names one."""
-    named = [(count, tag) for tag, count in counts.items() if tag]
-    if not named or 2 * sum(count for count, _ in named) < counts.total():
-        return ""
-    return max(named, key=lambda each: (each[0], each[1]))[1]
-
-
 def _notices(package: OfficePackage, left_out: Counter[str], by_print: bool, pictures: OfficeImages) -> Iterator[str]:
     counted = [
         f"{count} {what}{'s' if count > 1 else ''}"
@@ -146,10 +137,7 @@ def _notices(package: OfficePackage, left_out: Counter[str], by_print: bool, pic
         counted.append("the table of contents")
     if counted:
         yield f"left out: {', '.join(counted)}"
-    if pictures.outside:
-        yield f"pictures that are not in the file: {pictures.outside}; Hoofbeat fetches nothing"
-    if package.has_macros:
-        yield "the file has macros: Hoofbeat neither reads nor runs them"
+    yield from package_notices(package, pictures)
     if by_print:
         yield "no heading styles: short lines in bold print were taken for headings"
 

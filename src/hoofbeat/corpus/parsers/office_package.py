@@ -11,9 +11,11 @@ from __future__ import annotations
 import io
 import posixpath
 import re
+import struct
 import tomllib
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -72,6 +74,9 @@ _NO_AUTHOR = re.compile(
     r"python-(docx|pptx)|.*\b(user|admin|administrator|benutzer|utilisateur|usuario)\b.*|unknown|author|owner|hp|dell",
     re.IGNORECASE,
 )
+_ZIP_ERRORS = (
+    zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, RuntimeError, ValueError, EOFError, OSError
+)  # fmt: skip
 _PRIVATE = re.compile("[\uf020-\uf0ff]")
 _UNREADABLE = "\ufffd"
 
@@ -100,7 +105,7 @@ class OfficePackage:
         _check_kind(data, what)
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as err:
+        except _ZIP_ERRORS as err:
             raise self._broken(err) from err
         self._members = self._checked()
 
@@ -117,6 +122,8 @@ class OfficePackage:
         for info in infos:
             name = info.filename.replace("\\", "/")
             problem = zip_problem(info) or name_problem(info.filename)
+            if not problem and info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                problem = "a member is compressed in a way that Office does not use"
             if not problem and name.lower() in members:
                 problem = "two members have the same name"
             if problem:
@@ -139,7 +146,7 @@ class OfficePackage:
         try:
             with self._zip.open(info) as stream:
                 data = bounded_content(stream, min(max_bytes, self._left))
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as err:
+        except _ZIP_ERRORS as err:
             raise self._broken(err) from err
         self._left -= len(data)
         return data
@@ -266,6 +273,22 @@ class OfficeImages:
         return self._names[link.part]
 
 
+def package_notices(package: OfficePackage, pictures: OfficeImages) -> Iterator[str]:
+    """What is to be said about any Office file: pictures outside it, macros inside it."""
+    if pictures.outside:
+        yield f"pictures that are not in the file: {pictures.outside}; Hoofbeat fetches nothing"
+    if package.has_macros:
+        yield "the file has macros: Hoofbeat neither reads nor runs them"
+
+
+def main_language(counts: Counter[str]) -> str:
+    """The language of most of the text, by counts of characters; empty where most of it names none."""
+    named = [(count, tag) for tag, count in counts.items() if tag]
+    if not named or 2 * sum(count for count, _ in named) < counts.total():
+        return ""
+    return max(named)[1]
+
+
 @cache
 def _symbol_tables() -> dict[str, dict[str, str]]:
     raw = resources.files("hoofbeat.corpus").joinpath("data/symbols.toml").read_text(encoding="utf-8")
@@ -329,3 +352,38 @@ def diagram_lines(package: OfficePackage, part: str) -> list[str]:
     )
     texts = (squeeze("".join(text.text or "" for text in each.iter(qualified("a:t")))) for each in paragraphs)
     return list(filter(None, texts))
+
+
+def chart_title(package: OfficePackage, part: str) -> str:
+    """The title that is written in a chart."""
+    title = package.xml(part).find(".//c:chart/c:title", NAMES) if part else None
+    return "" if title is None else squeeze("".join(text.text or "" for text in title.iter(qualified("a:t"))))
+
+
+def chosen_content(node: etree._Element) -> etree._Element | None:
+    """The edition of `mc:AlternateContent` that is read: the first, which is the newest; else the fallback."""
+    chosen = node.find("mc:Choice", NAMES)
+    return chosen if chosen is not None else node.find("mc:Fallback", NAMES)
+
+
+_AUTOMATIC_TEXT = re.compile(
+    r"(?:picture|image|graphic|grafik|bild|imagen|immagine|afbeelding|diagram|chart|diagramm|shape|object|objekt)"
+    r"\s*\d*|.*\.(?:png|jpe?g|gif|tiff?|bmp|emf|wmf|svg)",
+    re.IGNORECASE,
+)
+_GENERATED = re.compile(
+    r"\s*(?:Description automatically generated.*|Automatisch generierte Beschreibung.*"
+    r"|AI-generated content may be incorrect\.?|Description générée automatiquement.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def alternative_text(node: etree._Element | None) -> str:
+    """What an author wrote for people who do not see a picture; nothing where a program wrote it."""
+    if node is None:
+        return ""
+    for name in ("descr", "alt", "title"):
+        words = squeeze(_GENERATED.sub("", node.get(name) or ""))
+        if words and not _AUTOMATIC_TEXT.fullmatch(words):
+            return words[:2000]
+    return ""

@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 
 from hoofbeat.records import Section
-from hoofbeat.text import squeeze
+from hoofbeat.text import for_word_matching, squeeze
 
 MAX_TITLE = 300
 _LETTERS = re.compile(r"[^\W\d_]")
@@ -48,3 +48,13 @@ def best_title(candidates: Iterable[str], sections: Sequence[Section], first_lin
         if is_title(words) and len(words) <= MAX_TITLE:
             return words
     return stem
+
+
+def stated_or_shown(stated: str, shown: str, text: str) -> str:
+    """The title that a file states, unless its first page shows another one; empty where neither is a title.
+
+    Files made from older ones keep the older title in their properties: then the text lacks its words.
+    """
+    if is_title(stated) and is_title(shown):
+        return stated if set(for_word_matching(stated).split()) <= set(for_word_matching(text).split()) else shown
+    return next(filter(is_title, (stated, shown)), "")
