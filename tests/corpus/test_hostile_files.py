@@ -332,7 +332,8 @@ def test_word_files_cut_anywhere_are_refused_readably(tmp_path: Path) -> None:
 def test_absurd_numbers_in_word_files_cost_nothing(tmp_path: Path) -> None:
     numbering = (
         '<w:abstractNum w:abstractNumId="1"><w:lvl w:ilvl="0"><w:start w:val="999999999"/>'
-        '<w:numFmt w:val="upperRoman"/><w:lvlText w:val="%1%9%1"/></w:lvl><w:lvl w:ilvl="99999"><w:start w:val="x"/></w:lvl></w:abstractNum>'
+        '<w:numFmt w:val="upperRoman"/><w:lvlText w:val="%1%9%1"/></w:lvl>'
+        '<w:lvl w:ilvl="99999"><w:start w:val="x"/></w:lvl></w:abstractNum>'
         '<w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num>'
     )
     letters = numbering.replace("upperRoman", "lowerLetter")

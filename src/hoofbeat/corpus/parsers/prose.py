@@ -390,9 +390,9 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     pairs = [
         (key.strip(), value.strip()) for key, colon, value in (line.partition(":") for line in lines[1:end]) if colon
     ]
-    return about_from((key, _value(value)) for key, value in pairs if key and not key.startswith("#")), "\n".join(
-        lines[end + 1 :]
-    )
+    return about_from(
+        (key, front_matter_value(value)) for key, value in pairs if key and not key.startswith("#")
+    ), "\n".join(lines[end + 1 :])
 
 
 def about_from(pairs: Iterable[tuple[str, str | list[str]]]) -> FrontMatter:
@@ -442,7 +442,8 @@ def _readable(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_SIDE_FILE
 
 
-def _value(text: str) -> str | list[str]:
+def front_matter_value(text: str) -> str | list[str]:
+    """A value as it is written: `[a, b]` is a list, quotes around it are not part of it."""
     if text.startswith("[") and text.endswith("]"):
         return [item for part in text[1:-1].split(",") if (item := _unquoted(part.strip()))]
     return _unquoted(text)
