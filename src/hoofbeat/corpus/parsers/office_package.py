@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from importlib import resources
+from typing import Any
 from urllib.parse import unquote
 
 from lxml import etree
@@ -162,7 +163,8 @@ class OfficePackage:
         except (etree.XMLSyntaxError, LookupError) as err:
             refusal = xml_refusal(err)
             raise type(refusal)(f"{refusal.what} in its part {part}", fix=refusal.fix) from err
-        if root.getroottree().docinfo.doctype or next(root.iter(etree.Entity), None) is not None:
+        about: Any = root.getroottree().docinfo
+        if about.doctype or next(root.iter(etree.Entity), None) is not None:
             raise HostileInputError(
                 f"XML refused as hostile: a document type declaration in its part {part}", fix="leave this file out"
             )

@@ -349,7 +349,11 @@ def _place(shape: etree._Element) -> _Place:
 
 def _is_alone(body: etree._Element) -> bool:
     """Whether a text is one paragraph: a sentence in a place for lists is not a list."""
-    return sum(1 for each in body.iterfind("a:p", NAMES) if "".join(each.itertext()).strip()) == 1
+    return sum(1 for each in body.iterfind("a:p", NAMES) if any(map(str.strip, _texts(each)))) == 1
+
+
+def _texts(node: etree._Element) -> Iterator[str]:
+    return (text.text or "" for text in node.iter(qualified("a:t")))
 
 
 def _list_styles(body: etree._Element, place: _Place, slide: _Slide) -> Iterator[etree._Element]:
