@@ -65,7 +65,7 @@ def import_corpus(
     reason.
     """
     from hoofbeat import corpus
-    from hoofbeat.corpus.facet_table import facet_table_note
+    from hoofbeat.corpus.file_facets import file_facets_note
 
     made = corpus.import_corpus(
         _paths(paths),
@@ -78,7 +78,7 @@ def import_corpus(
         command=command_words(),
         progress=progress or default_progress(),
     )
-    _warn([facet_table_note(made.manifest)])
+    _warn([file_facets_note(made.manifest)])
     return corpus.Corpus(made)
 
 

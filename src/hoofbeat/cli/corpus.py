@@ -24,7 +24,7 @@ from hoofbeat.cli.session import (
 )
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.corpus import CorpusFormat, export_corpus
-from hoofbeat.corpus.facet_table import facet_table_note
+from hoofbeat.corpus.file_facets import file_facets_note
 from hoofbeat.corpus.filter import CorpusFilter, parse_filters
 from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.funnel import FunnelStep, filter_corpus, funnel_data, read_funnel
@@ -118,7 +118,7 @@ def import_command(
         workers=workers,
     )
     screen.reasons(artefact.manifest.counts)
-    if note := facet_table_note(artefact.manifest):
+    if note := file_facets_note(artefact.manifest):
         screen.say(note)
     screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", output))
 

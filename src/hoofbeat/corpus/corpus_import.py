@@ -25,8 +25,8 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.corpus.corpus import DOCUMENTS, REJECTED, ImportRejection
-from hoofbeat.corpus.facet_table import FacetTable
 from hoofbeat.corpus.figures import ImageStore
+from hoofbeat.corpus.file_facets import FileFacets
 from hoofbeat.corpus.parsers.prose import FrontMatter
 from hoofbeat.corpus.reader import (
     DocumentWithImages,
@@ -240,7 +240,7 @@ def import_corpus(
     """Read files and folders of documents into a corpus at `target`.
 
     `facets` are given to every document and replace what a document says itself; `facets_from` is a table that gives
-    them per file (`facet_table`) and counts first. `mapping` says which field
+    them per file (`file_facets`) and counts first. `mapping` says which field
     of JSONL, CSV and TSV rows is what (`readers.mapped`). Folders are searched for files with a known suffix; a file
     that you name is tried whatever its suffix. `workers` processes read (as many as there are cores when None); a file
     on which two of them die, or one gives no document for `patience` seconds, is skipped. Raises `InputError`
@@ -251,7 +251,7 @@ def import_corpus(
     if workers is not None and workers < 1:
         raise UsageError(f"the number of workers can't be {workers}", fix="give 1 or more")
     given_mapping = mapping or ""
-    table = FacetTable.read(facets_from) if facets_from is not None else None
+    table = FileFacets.read(facets_from) if facets_from is not None else None
 
     def sources() -> Iterator[_Source]:
         return _walk(paths, given_mapping, facets_from)
@@ -305,7 +305,7 @@ def import_corpus(
 class _Import:
     """One import under way: which ids and contents are taken, what was rejected."""
 
-    def __init__(self, folder: Path, facets: dict[str, str], mapping: str, table: FacetTable | None) -> None:
+    def __init__(self, folder: Path, facets: dict[str, str], mapping: str, table: FileFacets | None) -> None:
         self.folder = folder
         self.kept = self.rejected = self.images = self.images_missing = 0
         self.reasons: Counter[str] = Counter()

@@ -49,7 +49,7 @@ class _Row(Struct):
     files: list[str]
 
 
-class FacetTable:
+class FileFacets:
     """The rows of a table, matched to the files of one import (`match`)."""
 
     def __init__(self, path: Path, rows: list[_Row]) -> None:
@@ -61,7 +61,7 @@ class FacetTable:
         self._found: dict[str, FrontMatter] = {}
 
     @classmethod
-    def read(cls, path: Path) -> FacetTable:
+    def read(cls, path: Path) -> FileFacets:
         """Read and check a table."""
         _check_file(path)
         text, _ = sheet_text(path)
@@ -141,7 +141,7 @@ class FacetTable:
         yield from (row for row in self._patterns if row.pattern and any(map(row.pattern.fullmatch, names)))
 
 
-def facet_table_note(manifest: Manifest) -> str:
+def file_facets_note(manifest: Manifest) -> str:
     """The note about files that no row of an import's table of facets names; empty where there are none."""
     found = manifest.settings.get("facets_from")
     count = manifest.metrics.get("files_without_row")

@@ -9,7 +9,7 @@ import pytest
 
 import hoofbeat as hb
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus.facet_table import FacetTable, facet_table_note
+from hoofbeat.corpus.file_facets import FileFacets, file_facets_note
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.store.files import file_sha256
@@ -43,7 +43,7 @@ def said(folder: Path, table: str | bytes, name: str = "files.csv") -> dict[str,
     """The institutions that a table gives to the files, without an import."""
     path = folder / name
     path.write_bytes(table if isinstance(table, bytes) else table.encode())
-    read = FacetTable.read(path)
+    read = FileFacets.read(path)
     read.match((file, (file, f"handbooks/{file}")) for file in FILES)
     return {file: read.about(file).facets["institution"] for file in FILES if read.about(file).facets}
 
@@ -178,8 +178,8 @@ def test_the_manifest_names_the_table(folder: Path) -> None:
         "rows": 1,
         "files_without_row": ["oak/drugs.md"],
     }
-    assert facet_table_note(manifest) == "note: 1 file is in no row of files.csv: oak/drugs.md"
-    assert facet_table_note(import_corpus([folder], folder.parent / "d").manifest) == ""
+    assert file_facets_note(manifest) == "note: 1 file is in no row of files.csv: oak/drugs.md"
+    assert file_facets_note(import_corpus([folder], folder.parent / "d").manifest) == ""
 
 
 def test_by_command_and_in_python(folder: Path) -> None:
