@@ -509,6 +509,26 @@ def test_the_same_file_gives_the_same_bytes(handbook: Path, tmp_path: Path) -> N
     assert first == second
 
 
+def test_a_last_paragraph_whose_end_was_deleted_is_kept(tmp_path: Path) -> None:
+    body = paragraph("First.") + paragraph("Last", "<w:rPr><w:del/></w:rPr>")
+    assert raw(tmp_path, body).text == "First.\n\nLast"
+
+
+def test_signs_of_unknown_fonts_are_said(tmp_path: Path) -> None:
+    body = "<w:p><w:r><w:t>Take</w:t><w:sym w:font='Wingdings' w:char='F099'/></w:r></w:p>"
+    assert raw(tmp_path, body).notices == ("signs of unknown symbol fonts: 1, shown as \ufffd",)
+
+
+def test_files_that_mark_a_document_as_open_are_passed_over(handbook: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    handbook.rename(folder / "elm.docx")
+    for name in ("~$elm.docx", "~$talk.pptx"):
+        (folder / name).write_bytes(b"\x07A. Example" + b"\0" * 150)
+    artefact = import_corpus([folder], tmp_path / "c")
+    assert (artefact.manifest.counts.kept, artefact.manifest.counts.rejected) == (1, 0)
+
+
 def test_smart_art_is_read(tmp_path: Path) -> None:
     body = (
         "<w:p><w:r><w:t>Steps:</w:t></w:r><w:r><w:drawing><wp:inline><a:graphic><a:graphicData>"

@@ -11,8 +11,9 @@ import pytest
 from lxml import etree
 
 from hoofbeat.corpus import Corpus, import_corpus, read_file
+from hoofbeat.corpus.parsers import pptx_slides
 from hoofbeat.corpus.parsers.office_package import NAMES
-from hoofbeat.errors import InputError
+from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets
 
@@ -206,3 +207,13 @@ def test_alternative_content_is_read_once(tmp_path: Path) -> None:
         around[-1].append(etree.fromstring(etree.tostring(box._element)))
     tree.remove(box._element)
     assert saved(deck, tmp_path).text == "Signs\n\n5 mg twice"
+
+
+def test_an_absurd_number_of_slides_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deck = pptx.Presentation()
+    for number in range(3):
+        slide(deck, 5, f"Part {number}")
+    deck.save(tmp_path / "a.pptx")
+    monkeypatch.setattr(pptx_slides, "MAX_SLIDES", 2)
+    with pytest.raises(HostileInputError, match="more than 2 slides"):
+        only(tmp_path / "a.pptx")

@@ -132,6 +132,9 @@ class WordReader:
                 self.left_out["embedded document"] += 1
             elif child.tag not in _TEXTLESS:
                 yield from self.blocks(child)
+        if self._joined:
+            text, self._joined = squeeze(self._joined), ""
+            yield WordBlock(kind="paragraph", text=text)
 
     def _control(self, node: etree._Element) -> Iterator[WordBlock]:
         """What is in a content control, unless it is a table of contents or only says what to type."""

@@ -72,7 +72,8 @@ def read_docx(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = 
             builder.paragraph(line)
     if images is not None:
         images += pictures.taken
-    return assemble(_about(about, package, blocks, reader, by_print, pictures), builder, path.stem)
+    notices = (*_notices(reader.left_out, by_print), *package_notices(package, pictures, builder.text))
+    return assemble(_about(about, package, blocks, reader, notices), builder, path.stem)
 
 
 def _with_one_title(blocks: Iterator[WordBlock]) -> list[WordBlock]:
@@ -91,8 +92,7 @@ def _about(
     package: OfficePackage,
     blocks: list[WordBlock],
     reader: WordReader,
-    by_print: bool,
-    pictures: OfficeImages,
+    notices: tuple[str, ...],
 ) -> FrontMatter:
     stated, facets = core_facets(package)
     if "language" not in facets and (language := main_language(reader.languages)):
@@ -102,7 +102,7 @@ def _about(
         about,
         title=about.title or _title(stated, blocks),
         facets=merged,
-        notices=(*about.notices, *_notices(package, reader.left_out, by_print, pictures)),
+        notices=(*about.notices, *notices),
     )
 
 
@@ -125,7 +125,7 @@ def _prominent(blocks: list[WordBlock]) -> str:
     return largest.text if largest is not None and may_be_heading(largest.text) else ""
 
 
-def _notices(package: OfficePackage, left_out: Counter[str], by_print: bool, pictures: OfficeImages) -> Iterator[str]:
+def _notices(left_out: Counter[str], by_print: bool) -> Iterator[str]:
     counted = [
         f"{count} {what}{'s' if count > 1 else ''}"
         for what in ("tracked deletion", "comment", "embedded document")
@@ -137,7 +137,6 @@ def _notices(package: OfficePackage, left_out: Counter[str], by_print: bool, pic
         counted.append("the table of contents")
     if counted:
         yield f"left out: {', '.join(counted)}"
-    yield from package_notices(package, pictures)
     if by_print:
         yield "no heading styles: short lines in bold print were taken for headings"
 

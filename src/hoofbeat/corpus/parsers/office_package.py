@@ -275,8 +275,10 @@ class OfficeImages:
         return self._names[link.part]
 
 
-def package_notices(package: OfficePackage, pictures: OfficeImages) -> Iterator[str]:
-    """What is to be said about any Office file: pictures outside it, macros inside it."""
+def package_notices(package: OfficePackage, pictures: OfficeImages, text: str) -> Iterator[str]:
+    """What is to be said about any Office file: pictures outside it, macros inside it, signs that nobody can read."""
+    if count := text.count(_UNREADABLE):
+        yield f"signs of unknown symbol fonts: {count}, shown as {_UNREADABLE}"
     if pictures.outside:
         yield f"pictures that are not in the file: {pictures.outside}; Hoofbeat fetches nothing"
     if package.has_macros:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 from lxml import etree
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hoofbeat.corpus.parsers.docx_blocks import math_text
 from hoofbeat.corpus.parsers.docx_styles import BULLET, whole_number
@@ -35,13 +35,14 @@ from hoofbeat.corpus.parsers.office_package import (
 )
 from hoofbeat.corpus.parsers.prose import FrontMatter, TextBuilder, assemble, side_file
 from hoofbeat.corpus.parsers.titles import stated_or_shown
-from hoofbeat.errors import InputError
+from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import raised, safe_id, some_of, squeeze
 
 MIN_EMU = 30 * 12_700
 MAX_ON_SLIDES = 2
 MAX_DEPTH = 8
+MAX_SLIDES = 5_000
 NOTES = "Speaker notes: "
 _PAGE_PARTS = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
 _TITLES = frozenset({"title", "ctrTitle"})
@@ -72,14 +73,23 @@ class _Line(Struct):
     mark: str
 
 
+class _Layout(Struct):
+    """The styles of lists that a layout or master has: of its places by number and by kind, and of all text."""
+
+    by_number: dict[str, list[etree._Element]] = field(default_factory=dict)
+    by_kind: dict[str, list[etree._Element]] = field(default_factory=dict)
+    titles: list[etree._Element] = field(default_factory=list)
+    bodies: list[etree._Element] = field(default_factory=list)
+
+
 class _Slide(Struct, kw_only=True):
     """A slide: its number, its part, its root, and the lists of styles that its shapes inherit from."""
 
     number: int
     part: str
     root: etree._Element
-    layout: etree._Element | None
-    master: etree._Element | None
+    layout: _Layout
+    master: _Layout
 
 
 def read_pptx(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None) -> Document:
@@ -120,7 +130,7 @@ def _about(
         about,
         title=about.title or stated_or_shown(stated, deck.first_title, deck.builder.text),
         facets=merged,
-        notices=(*about.notices, *notices, *package_notices(package, pictures)),
+        notices=(*about.notices, *notices, *package_notices(package, pictures, deck.builder.text)),
     )
 
 
@@ -134,7 +144,7 @@ class _Deck:
         self.commented = 0
         self._package = package
         self._images = images
-        self._layouts: dict[str, etree._Element] = {}
+        self._layouts: dict[str, _Layout] = {}
         self._repeated: set[str] = set()
         self._items: list[str] = []
 
@@ -145,6 +155,10 @@ class _Deck:
         slides: list[tuple[int, str]] = []
         uses: Counter[str] = Counter()
         for number, node in enumerate(root.iterfind("p:sldIdLst/p:sldId", NAMES), start=1):
+            if number > MAX_SLIDES:
+                raise HostileInputError(
+                    f"presentation refused as hostile: more than {MAX_SLIDES:,} slides", fix="leave it out"
+                )
             link = links.get(node.get(qualified("r:id")) or "")
             if link is None or not link.part:
                 raise InputError(f"the presentation is broken: slide {number} is missing", fix="repair the file")
@@ -166,7 +180,7 @@ class _Deck:
         return hidden
 
     def _slide(self, number: int, part: str) -> None:
-        slide = _Slide(number=number, part=part, root=self._package.xml(part), layout=None, master=None)
+        slide = _Slide(number=number, part=part, root=self._package.xml(part), layout=_Layout(), master=_Layout())
         if layout := self._package.linked(part, "slideLayout"):
             slide.layout = self._inherited(layout)
             if master := self._package.linked(layout, "slideMaster"):
@@ -186,9 +200,9 @@ class _Deck:
         self._notes(slide)
         self.commented += any(link.kind.startswith("comment") for link in self._package.links(part).values())
 
-    def _inherited(self, part: str) -> etree._Element:
+    def _inherited(self, part: str) -> _Layout:
         if part not in self._layouts:
-            self._layouts[part] = self._package.xml(part)
+            self._layouts[part] = _layout(self._package.xml(part))
         return self._layouts[part]
 
     def _shape(self, shape: etree._Element, slide: _Slide) -> None:
@@ -363,17 +377,21 @@ def _list_styles(body: etree._Element, place: _Place, slide: _Slide) -> Iterator
         yield own
     if not place.is_place:
         return
-    for root in (slide.layout, slide.master):
-        for shape in _shapes(root.find("p:cSld/p:spTree", NAMES)) if root is not None else ():
-            other = _place(shape)
-            same = other.number == place.number if root is slide.layout else other.kind == (place.kind or "body")
-            style = shape.find("p:txBody/a:lstStyle", NAMES)
-            if other.is_place and same and style is not None:
-                yield style
-    kind = "titleStyle" if place.kind in _TITLES else "bodyStyle"
-    style = slide.master.find(f"p:txStyles/p:{kind}", NAMES) if slide.master is not None else None
-    if style is not None:
-        yield style
+    yield from slide.layout.by_number.get(place.number, ())
+    yield from slide.master.by_kind.get(place.kind or "body", ())
+    yield from slide.master.titles if place.kind in _TITLES else slide.master.bodies
+
+
+def _layout(root: etree._Element) -> _Layout:
+    found = _Layout(
+        titles=root.findall("p:txStyles/p:titleStyle", NAMES), bodies=root.findall("p:txStyles/p:bodyStyle", NAMES)
+    )
+    for shape in _shapes(root.find("p:cSld/p:spTree", NAMES)):
+        place, style = _place(shape), shape.find("p:txBody/a:lstStyle", NAMES)
+        if place.is_place and style is not None:
+            found.by_number.setdefault(place.number, []).append(style)
+            found.by_kind.setdefault(place.kind, []).append(style)
+    return found
 
 
 def _bullet(properties: etree._Element | None, styles: list[etree._Element], depth: int) -> etree._Element | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 
@@ -14,6 +15,9 @@ class _Docx(Reader):
     gzipped = False
     may_hold_case = True
     extracts_images = True
+
+    def holds_documents(self, path: Path, mapping: str) -> bool:  # noqa: ARG002
+        return not path.name.startswith("~$")  # Office's mark that a document is open
 
     def read(self, source: SourceFile) -> Iterator[DocumentEntry]:
         from hoofbeat.corpus.parsers.docx_document import read_docx  # noqa: PLC0415 - lxml, only for Word files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 
@@ -13,6 +14,9 @@ class _Pptx(Reader):
     suffixes = (".pptx", ".pptm", ".ppsx")
     gzipped = False
     extracts_images = True
+
+    def holds_documents(self, path: Path, mapping: str) -> bool:  # noqa: ARG002
+        return not path.name.startswith("~$")  # Office's mark that a document is open
 
     def read(self, source: SourceFile) -> Iterator[DocumentEntry]:
         from hoofbeat.corpus.parsers.pptx_slides import read_pptx  # noqa: PLC0415 - lxml, only for presentations
