@@ -51,6 +51,7 @@ def import_corpus(
     output: PathLike = "corpus",
     *,
     facets: Mapping[str, str] | None = None,
+    facets_from: PathLike | None = None,
     mapping: str | None = None,
     workers: int | None = None,
     title: str = "",
@@ -58,21 +59,26 @@ def import_corpus(
 ) -> Corpus:
     """Read files and folders of documents into a corpus.
 
-    Every document gets the `facets`; `mapping` names the fields of JSONL and CSV files (`id=pmcid,text=body`). A file
-    that can't be read does not stop the import: the table `rejected` lists it with the reason.
+    Every document gets the `facets`; `facets_from` is a table that gives them per file: a column `file` and one for
+    each facet. A warning lists files that no row names. `mapping` names the fields of JSONL and CSV files
+    (`id=pmcid,text=body`). A file that can't be read does not stop the import: the table `rejected` lists it with the
+    reason.
     """
     from hoofbeat import corpus
+    from hoofbeat.corpus.file_facets import file_facets_note
 
     made = corpus.import_corpus(
         _paths(paths),
         folder_path(output),
         facets=facets,
+        facets_from=_path(facets_from),
         title=title,
         mapping=mapping,
         workers=workers,
         command=command_words(),
         progress=progress or default_progress(),
     )
+    _warn([file_facets_note(made.manifest)])
     return corpus.Corpus(made)
 
 

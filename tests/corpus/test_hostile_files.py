@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus import read_file
+from hoofbeat.corpus import import_corpus, read_file
+from hoofbeat.corpus.parsers import archive_members, office_package
 from hoofbeat.corpus.reader import Reader
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
+from tests.corpus.office_files import DECLARED, packed, paragraph, relations, word_parts
 
 ARTICLE = "<article><body><p>{}</p></body></article>"
 
@@ -84,7 +88,7 @@ def test_nul_bytes_are_refused(tmp_path: Path, name: str) -> None:
         read(tmp_path / name, b"<article>\0</article>")
 
 
-@pytest.mark.parametrize("name", ["a.xml", "a.md", "a.txt", "a.pdf"])
+@pytest.mark.parametrize("name", ["a.xml", "a.md", "a.txt", "a.pdf", "a.docx", "a.pptx"])
 @pytest.mark.parametrize("content", [b"", b" \n\t\n"])
 def test_empty_files_are_refused(tmp_path: Path, name: str, content: bytes) -> None:
     with pytest.raises(InputError, match="empty"):
@@ -112,7 +116,7 @@ def test_size_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unknown_suffix_missing_file_and_folder(tmp_path: Path) -> None:
-    for path in (tmp_path / "a.docx", tmp_path / "none.md", tmp_path / "b.md"):
+    for path in (tmp_path / "a.xyz", tmp_path / "none.md", tmp_path / "b.md"):
         (tmp_path / "b.md").mkdir(exist_ok=True)
         with pytest.raises(InputError):
             list(read_file(path))
@@ -167,3 +171,176 @@ def test_a_reference_to_no_character_in_html_is_survived(tmp_path: Path, referen
     (document,) = read(tmp_path / "case.html", f"<html><body><p>The patient{reference} came back.</p></body></html>")
     assert "patient" in document.text
     document.text.encode()
+
+
+def word_xml(body: str, before: str = "") -> str:
+    return f"{before}<w:document {DECLARED}><w:body>{body}</w:body></w:document>"
+
+
+def _entities(document: str) -> str:
+    return laughs().partition("<article>")[0].replace("DOCTYPE article", "DOCTYPE w:document") + document
+
+
+HOSTILE_WORD: dict[str, str] = {
+    "billion laughs": _entities(word_xml(paragraph("&l9;"))),
+    "billion laughs in an attribute": _entities(word_xml("<w:p w:rsidR='&l9;'/>")),
+    "external entity": word_xml(paragraph("&x;"), '<!DOCTYPE x [<!ENTITY x SYSTEM "file:///etc/passwd">]>'),
+    "a document type alone": word_xml(paragraph("Words."), '<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd">'),
+    "deep nesting": word_xml("<w:sdt><w:sdtContent>" * 5_000 + "</w:sdtContent></w:sdt>" * 5_000),
+    "tables in tables": word_xml("<w:tbl><w:tr><w:tc>" * 60 + "x" + "</w:tc></w:tr></w:tbl>" * 60),
+    "huge text": word_xml(paragraph("x" * 11_000_000)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_WORD)
+def test_hostile_xml_in_word_files_is_refused(tmp_path: Path, name: str) -> None:
+    began = time.process_time()
+    path = packed(tmp_path / "bomb.docx", word_parts("") | {"word/document.xml": HOSTILE_WORD[name]})
+    with pytest.raises(HostileInputError) as caught:
+        list(read_file(path))
+    assert time.process_time() - began < 5
+    assert "bomb.docx" in str(caught.value.where)
+    assert "root:" not in str(caught.value)
+
+
+@pytest.mark.parametrize("member", ["../evil.xml", "/etc/evil.xml", "C:/evil.xml", "word/../../evil", "a\\..\\..\\b"])
+@pytest.mark.parametrize("suffix", [".docx", ".pptx"])
+def test_members_that_lead_outside_office_files_are_refused(tmp_path: Path, member: str, suffix: str) -> None:
+    path = packed(tmp_path / f"a{suffix}", {**word_parts(paragraph("Words.")), member: "x"})
+    with pytest.raises(HostileInputError, match=r"absolute name|leads outside"):
+        list(read_file(path))
+
+
+def test_bombs_in_office_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros = b" " * 30_000_000
+    path = packed(tmp_path / "a.docx", word_parts(paragraph("Words.")) | {"word/styles.xml": zeros})
+    monkeypatch.setattr(archive_members, "FREE_GROWTH", 1_000_000)
+    with pytest.raises(HostileInputError, match="unpacks to more than"):
+        list(read_file(path))
+    monkeypatch.undo()
+    monkeypatch.setattr(office_package, "MAX_XML", 1_000_000)
+    with pytest.raises(HostileInputError, match="too large"):
+        list(read_file(path))
+    monkeypatch.undo()
+    monkeypatch.setattr(office_package, "MAX_PARTS", 3)
+    with pytest.raises(HostileInputError, match="more than 3 parts"):
+        list(read_file(path))
+
+
+def test_office_members_that_are_links_or_twins_are_refused(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.docx", word_parts(paragraph("Words.")))
+    with zipfile.ZipFile(path, "a") as package:
+        package.writestr("WORD/Document.xml", "<x/>")
+    with pytest.raises(HostileInputError, match="same name"):
+        list(read_file(path))
+    path = packed(tmp_path / "b.docx", word_parts(paragraph("Words.")))
+    with zipfile.ZipFile(path, "a") as package:
+        info = zipfile.ZipInfo("word/media/image1.png")
+        info.external_attr = 0o120777 << 16
+        package.writestr(info, "/etc/passwd")
+    with pytest.raises(HostileInputError, match="link"):
+        list(read_file(path))
+
+
+def test_office_files_fetch_and_read_nothing_outside(tmp_path: Path) -> None:
+    (tmp_path / "secret.xml").write_text(f"<w:styles {DECLARED}>SECRET</w:styles>")
+    links = {
+        "rId7": ("image", "http://127.0.0.1:9/track.png"),
+        "rIdS": ("styles", "../../secret.xml"),
+        "rIdN": ("numbering", (tmp_path / "secret.xml").as_uri()),
+        "rId8": ("attachedTemplate", "http://127.0.0.1:9/evil.dotm"),
+    }
+    picture = "<w:p><w:r><w:drawing><wp:inline><a:blip r:link='rId7'/></wp:inline></w:drawing></w:r></w:p>"
+    path = packed(tmp_path / "a.docx", word_parts(paragraph("Words.") + picture, links=links))
+    artefact = import_corpus([path], tmp_path / "c")
+    text = artefact.file("documents.jsonl").read_text()
+    assert "SECRET" not in text
+    assert "not in the file: 1" in text
+
+
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (OLE, "old Office"),
+        (OLE + "EncryptedPackage".encode("utf-16-le"), "encrypted with a password"),
+        (b"{\\rtf1 Words}", "but RTF text"),
+        (b"<html><body>Words</body></html>", "but HTML or XML"),
+        (b"PK\x03\x04 cut off", "broken or cut off"),
+        (b"just words", "broken, or another format"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.docx", "a.pptx"])
+def test_files_that_only_have_the_name_of_office_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read(tmp_path / name, content)
+    assert caught.value.fix
+
+
+def _without_main(parts: dict[str, str | bytes]) -> None:
+    del parts["word/document.xml"]
+
+
+def _cut(parts: dict[str, str | bytes]) -> None:
+    parts["word/document.xml"] = str(parts["word/document.xml"])[:-40]
+
+
+def _sheet(parts: dict[str, str | bytes]) -> None:
+    parts["word/document.xml"] = "<workbook/>"
+
+
+def _loop(parts: dict[str, str | bytes]) -> None:
+    parts["_rels/.rels"] = relations({"rId1": ("officeDocument", "_rels/.rels")})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_without_main, "not a Word document"),
+        (_cut, "not well-formed XML.* in its part word/document.xml"),
+        (_sheet, "not a Word document"),
+        (_loop, "not a Word document"),
+    ],
+)
+def test_broken_word_files_are_named(
+    tmp_path: Path, change: Callable[[dict[str, str | bytes]], None], message: str
+) -> None:
+    parts = word_parts(paragraph("Words."))
+    change(parts)
+    with pytest.raises(InputError, match=message) as caught:
+        list(read_file(packed(tmp_path / "a.docx", parts)))
+    assert not isinstance(caught.value, HostileInputError)
+
+
+def test_word_files_cut_anywhere_are_refused_readably(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.docx", word_parts(paragraph("Words. " * 200)))
+    data = path.read_bytes()
+    for place in range(1, len(data), max(1, len(data) // 40)):
+        with pytest.raises(InputError):
+            read(path, data[:place])
+    for place in range(0, len(data), max(1, len(data) // 150)):
+        changed = bytearray(data)
+        changed[place] ^= 0xFF
+        try:
+            read(path, bytes(changed))
+        except InputError:
+            continue
+
+
+def test_absurd_numbers_in_word_files_cost_nothing(tmp_path: Path) -> None:
+    numbering = (
+        '<w:abstractNum w:abstractNumId="1"><w:lvl w:ilvl="0"><w:start w:val="999999999"/>'
+        '<w:numFmt w:val="upperRoman"/><w:lvlText w:val="%1%9%1"/></w:lvl>'
+        '<w:lvl w:ilvl="99999"><w:start w:val="x"/></w:lvl></w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num>'
+    )
+    letters = numbering.replace("upperRoman", "lowerLetter")
+    body = "".join(
+        paragraph("x", f'<w:numPr><w:ilvl w:val="{depth}"/><w:numId w:val="1"/></w:numPr>')
+        for depth in ("0", "99999999999999999999", "-5", "8")
+    )
+    for each in (numbering, letters):
+        (document,) = read_file(packed(tmp_path / "a.docx", word_parts(body, numbering=each)))
+        assert len(document.text) < 500

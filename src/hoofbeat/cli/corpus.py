@@ -24,6 +24,7 @@ from hoofbeat.cli.session import (
 )
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.corpus import CorpusFormat, export_corpus
+from hoofbeat.corpus.file_facets import file_facets_note
 from hoofbeat.corpus.filter import CorpusFilter, parse_filters
 from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.funnel import FunnelStep, filter_corpus, funnel_data, read_funnel
@@ -78,6 +79,12 @@ class _ImportCommand(CommandWithList):
     help="Give every document this facet. Repeat it for several.",
 )
 @click.option(
+    "--facets-from",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="Give facets per file: a CSV or TSV table with the column file and one per facet, such as institution.",
+)
+@click.option(
     "--mapping", help="JSONL and CSV: which field holds what, such as id=pmcid,text=body,facets.institution=developer."
 )
 @click.option("--workers", type=click.IntRange(1, 256), help="Number of processes [default: one per core].")
@@ -88,6 +95,7 @@ def import_command(
     paths: tuple[Path, ...],
     output: Path,
     facets: tuple[str, ...],
+    facets_from: Path | None,
     mapping: str | None,
     workers: int | None,
     title: str,
@@ -102,6 +110,7 @@ def import_command(
         paths,
         output,
         facets=dict(_facet(text) for text in facets),
+        facets_from=facets_from,
         title=title,
         progress=screen,
         command=command_words(),
@@ -109,6 +118,8 @@ def import_command(
         workers=workers,
     )
     screen.reasons(artefact.manifest.counts)
+    if note := file_facets_note(artefact.manifest):
+        screen.say(note)
     screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", output))
 
 

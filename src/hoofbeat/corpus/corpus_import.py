@@ -26,6 +26,8 @@ from msgspec import Struct
 
 from hoofbeat.corpus.corpus import DOCUMENTS, REJECTED, ImportRejection
 from hoofbeat.corpus.figures import ImageStore
+from hoofbeat.corpus.file_facets import FileFacets
+from hoofbeat.corpus.parsers.prose import FrontMatter
 from hoofbeat.corpus.reader import (
     DocumentWithImages,
     check_file,
@@ -40,6 +42,7 @@ from hoofbeat.engine import PartGuard, available_cores, beat, current_engine
 from hoofbeat.engine.engine import PATIENCE
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task
+from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import atomic_write, file_sha256
 from hoofbeat.store.tables import read_jsonl
@@ -49,13 +52,17 @@ _LENGTH = struct.Struct("<Q")
 
 
 class ReadJob(Struct, frozen=True, array_like=True):
-    """One file to read: its path, the folder for its images, the mapping for tables, facets for its documents."""
+    """One file to read: its path, the folder for its images, the mapping for tables, what is said of its documents.
+
+    `facets` are for the documents of all files, `about` is for those of this one and counts first.
+    """
 
     number: int
     path: str
     folder: str
     mapping: str
     facets: dict[str, str]
+    about: FrontMatter = FrontMatter()
 
 
 class ImportedDocument(Struct, frozen=True, array_like=True, tag=True):
@@ -129,9 +136,7 @@ def _items(job: ReadJob, folder: Path, digest: str) -> Iterator[Item]:
 
 
 def _taken(entry: DocumentWithImages, job: ReadJob, folder: Path, seen: set[str]) -> ImportedDocument:
-    document = entry.document
-    if job.facets:
-        document = msgspec.structs.replace(document, facets={**document.facets, **job.facets})
+    document = _described(entry.document, job)
     images = ImageStore(folder)
     if document.text and document.id not in seen:
         document = images.keep(document, entry.images)
@@ -143,6 +148,22 @@ def _taken(entry: DocumentWithImages, job: ReadJob, folder: Path, seen: set[str]
         not document.text,
         images.copied,
         images.missing,
+    )
+
+
+def _described(document: Document, job: ReadJob) -> Document:
+    """A document with what the user says about it."""
+    about = job.about
+    if not job.facets and about == FrontMatter():
+        return document
+    return msgspec.structs.replace(
+        document,
+        id=about.id or document.id,
+        title=about.title or document.title,
+        kind=about.kind or document.kind,
+        licence=about.licence or document.licence,
+        notices=(*document.notices, *about.notices),
+        facets={**document.facets, **job.facets, **about.facets},
     )
 
 
@@ -196,10 +217,11 @@ _Read = Callable[[Iterator[ReadJob], Callable[[int], None]], Iterator[ReadResult
 
 
 class _Source(Struct, frozen=True):
-    """A file to import and the name it goes by: its path below the folder that was named."""
+    """A file to import and the name it goes by: its path below the folder that was named; `other` is one with it."""
 
     path: str
     name: str
+    other: str
 
 
 def import_corpus(
@@ -207,6 +229,7 @@ def import_corpus(
     target: Path,
     *,
     facets: Mapping[str, str] | None = None,
+    facets_from: Path | None = None,
     title: str = "",
     progress: Progress = SILENT,
     command: Sequence[str] = (),
@@ -216,7 +239,8 @@ def import_corpus(
 ) -> Artefact:
     """Read files and folders of documents into a corpus at `target`.
 
-    `facets` are given to every document and replace what a document says itself. `mapping` says which field
+    `facets` are given to every document and replace what a document says itself; `facets_from` is a table that gives
+    them per file (`file_facets`) and counts first. `mapping` says which field
     of JSONL, CSV and TSV rows is what (`readers.mapped`). Folders are searched for files with a known suffix; a file
     that you name is tried whatever its suffix. `workers` processes read (as many as there are cores when None); a file
     on which two of them die, or one gives no document for `patience` seconds, is skipped. Raises `InputError`
@@ -227,12 +251,19 @@ def import_corpus(
     if workers is not None and workers < 1:
         raise UsageError(f"the number of workers can't be {workers}", fix="give 1 or more")
     given_mapping = mapping or ""
-    total = sum(1 for _ in _walk(paths, given_mapping))
+    table = FileFacets.read(facets_from) if facets_from is not None else None
+
+    def sources() -> Iterator[_Source]:
+        return _walk(paths, given_mapping, facets_from)
+
+    total = sum(1 for _ in sources())
+    if table is not None:
+        table.match((source.path, (source.name, source.other)) for source in sources())
     given = dict(facets or {})
     with ExitStack() as stack:
         draft = stack.enter_context(create(target, replace_kind="corpus"))
         task = stack.enter_context(progress.task("Import documents", total))
-        run = _Import(draft.path, given, given_mapping)
+        run = _Import(draft.path, given, given_mapping, table)
         count = min(workers or available_cores(), max(1, total))
         (draft.path / _WORK).mkdir()
 
@@ -246,7 +277,7 @@ def import_corpus(
                 sees=[*paths, draft.path / _WORK],
             )
 
-        run.all(_walk(paths, given_mapping), read, task)
+        run.all(sources(), read, task)
         if not run.kept:
             raise _nothing(paths, run.first_rejected, run.rejected)
         draft.finish(
@@ -254,10 +285,18 @@ def import_corpus(
                 kind="corpus",
                 title=title or "corpus",
                 command=list(command),
-                inputs=_inputs(draft.path),
-                settings={"facets": given, **({"mapping": mapping} if mapping else {})},
+                inputs=[*_inputs(draft.path), *([table.reference()] if table else [])],
+                settings={
+                    "facets": given,
+                    **({"mapping": mapping} if mapping else {}),
+                    **({"facets_from": table.settings()} if table else {}),
+                },
                 counts=Counts(kept=run.kept, rejected=run.rejected, reasons=dict(sorted(run.reasons.items()))),
-                metrics={"images": run.images, "images_missing": run.images_missing},
+                metrics={
+                    "images": run.images,
+                    "images_missing": run.images_missing,
+                    **({"files_without_row": len(table.unnamed)} if table else {}),
+                },
             )
         )
     return open_artefact(target, "corpus")
@@ -266,13 +305,14 @@ def import_corpus(
 class _Import:
     """One import under way: which ids and contents are taken, what was rejected."""
 
-    def __init__(self, folder: Path, facets: dict[str, str], mapping: str) -> None:
+    def __init__(self, folder: Path, facets: dict[str, str], mapping: str, table: FileFacets | None) -> None:
         self.folder = folder
         self.kept = self.rejected = self.images = self.images_missing = 0
         self.reasons: Counter[str] = Counter()
         self.first_rejected: list[ImportRejection] = []
         self._facets = facets
         self._mapping = mapping
+        self._table = table
         self._ids: dict[str, tuple[str, bytes]] = {}
         self._files: dict[bytes, str] = {}
         self._given: dict[int, str] = {}
@@ -294,7 +334,8 @@ class _Import:
     def _jobs(self, sources: Iterator[_Source]) -> Iterator[ReadJob]:
         for number, source in enumerate(sources):
             self._given[number] = source.name
-            yield ReadJob(number, source.path, str(self._work(number)), self._mapping, self._facets)
+            about = self._table.about(source.path) if self._table is not None else FrontMatter()
+            yield ReadJob(number, source.path, str(self._work(number)), self._mapping, self._facets, about)
 
     def _work(self, number: int) -> Path:
         return self.folder / _WORK / str(number)
@@ -376,9 +417,12 @@ def _inputs(folder: Path) -> list[InputRef]:
     return inputs
 
 
-def _walk(paths: Sequence[Path], mapping: str) -> Iterator[_Source]:
-    """The files to import: those named, and in folders those with a known suffix, in sorted order, each once."""
-    seen: set[bytes] = set()
+def _walk(paths: Sequence[Path], mapping: str, table: Path | None) -> Iterator[_Source]:
+    """The files to import: those named, and in folders those with a known suffix, in sorted order, each once.
+
+    A table of facets among them is not a document.
+    """
+    seen: set[bytes] = {_real(str(table))} if table is not None else set()
     for path in paths:
         if not path.exists():
             raise InputError("there is no such file or folder", where=str(path), fix="check the path")
@@ -387,11 +431,15 @@ def _walk(paths: Sequence[Path], mapping: str) -> Iterator[_Source]:
             raise InputError(
                 f"this is already a {kind}", where=str(path), fix="use it without importing, or name other documents"
             )
-        for source in _below(path, mapping) if path.is_dir() else [_Source(str(path), path.name)]:
-            real = hashlib.blake2b(os.fsencode(os.path.realpath(source.path)), digest_size=16).digest()
+        for source in _below(path, mapping) if path.is_dir() else [_Source(str(path), path.name, path.as_posix())]:
+            real = _real(source.path)
             if real not in seen:
                 seen.add(real)
                 yield source
+
+
+def _real(path: str) -> bytes:
+    return hashlib.blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).digest()
 
 
 def _is_artefact(folder: Path) -> bool:
@@ -405,6 +453,7 @@ def _is_artefact(folder: Path) -> bool:
 def _below(folder: Path, mapping: str) -> Iterator[_Source]:
     """Files with a known suffix below a folder; hidden files and links that lead out of it are skipped."""
     root = os.path.realpath(folder)
+    root_name = Path(root).name
     for place, folders, files in os.walk(folder):
         left_out = companions({*files, *folders})
         folders[:] = sorted(
@@ -417,7 +466,8 @@ def _below(folder: Path, mapping: str) -> Iterator[_Source]:
             if name.startswith(".") or name in left_out or not is_known(name):
                 continue
             if Path(os.path.realpath(path)).is_relative_to(root) and holds_documents(Path(path), mapping=mapping):
-                yield _Source(path, os.path.relpath(path, folder).replace(os.sep, "/"))
+                below = os.path.relpath(path, folder).replace(os.sep, "/")
+                yield _Source(path, below, f"{root_name}/{below}")
 
 
 def _nothing(paths: Sequence[Path], first: Sequence[ImportRejection], count: int) -> InputError:

@@ -89,6 +89,12 @@ class SourceFile:
             self.notices = ("read as Windows-1252: the file is not valid UTF-8",)
             return _unix(data.decode("cp1252", errors="replace"))
 
+    def keep_images(self, images: Iterable[tuple[str, bytes]]) -> None:
+        """Put images that were taken out of the file into the scratch folder, by name."""
+        for name, data in images:
+            self.scratch.mkdir(parents=True, exist_ok=True)
+            (self.scratch / name).write_bytes(data)
+
 
 class Reader:
     """A file format. A subclass sets the attributes that differ and defines `read`; one object of it is enough."""

@@ -2,17 +2,11 @@
 
 Sheets for people, packets of an audit's pairs and studies on the review pages show items under codes that tell nothing
 of where they come from. The same answers are drawn for a sheet and for a study, and every file that comes back is read
-here, whatever program saved it.
-
-Spreadsheets save CSV in UTF-8 with or without a mark, in UTF-16 with tabs, or in the code page of an older Windows,
-with commas or semicolons, and with a first line `sep=;`. All of these are read; nothing else is guessed.
+here, whatever program saved it (`store.sheets`).
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -24,12 +18,7 @@ from hoofbeat.judging.criteria import Key, answer_key, no_answer_failure
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
 from hoofbeat.judging.stratified_sample import Name, ReservoirSample, allot_within, blind_code
 from hoofbeat.records import Answer
-from hoofbeat.store.files import read_bytes
-from hoofbeat.store.tables import bare_cell
-
-_MAX_PROBLEMS = 10
-_DELIMITERS = (",", ";", "\t")
-_OLD_WINDOWS = "cp1252"
+from hoofbeat.store.sheets import sheet_rows, sheet_text
 
 
 class DrawnAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,47 +73,15 @@ class AnnotatorFile(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-def refuse_lines(problems: Sequence[str], path: Path, fix: str = "correct these lines; nothing was written") -> None:
-    """Say of all lines at once what is wrong with them; nothing happens where nothing is."""
-    if not problems:
-        return
-    more = f"\nand {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
-    raise InputError(
-        "\n".join([f"{len(problems)} line{'s' * (len(problems) != 1)} can't be used:", *problems[:_MAX_PROBLEMS]])
-        + more,
-        where=str(path),
-        fix=fix,
-        details={"problems": list(problems)},
-    )
-
-
 def read_rows(path: Path, missing: InputError, needed: Sequence[str] = ("item", "label")) -> AnnotatorFile:
     """The rows of a CSV or JSONL file without blank ones; `missing` is raised where `needed` columns are not named."""
-    text, note = _decoded(path)
+    text, note = sheet_text(path)
     is_json = path.suffix.lower() in {".jsonl", ".ndjson"}
-    found = _json_rows(path, text) if is_json else _csv_rows(path, text, needed, missing)
+    found = _json_rows(path, text) if is_json else sheet_rows(path, text, needed, missing)
     rows = tuple((line, cells) for line, cells in found if any(cells.values()))
     if not rows:
         raise InputError("this file has no rows", where=str(path), fix="give the completed file")
     return AnnotatorFile(path=path, rows=rows, note=note)
-
-
-def _decoded(path: Path) -> tuple[str, str]:
-    data = read_bytes(path)
-    try:
-        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return data.decode("utf-16"), ""
-        if b"\0" not in data:
-            return data.decode("utf-8-sig"), ""
-    except UnicodeDecodeError as err:
-        if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise _no_text(path, str(err)) from err
-        return data.decode(_OLD_WINDOWS, errors="replace"), "not UTF-8: read as Windows-1252"
-    raise _no_text(path, "it contains NUL bytes")
-
-
-def _no_text(path: Path, why: str) -> InputError:
-    return InputError(f"this is not a text file: {why}", where=str(path), fix="save it as CSV in UTF-8")
 
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -140,41 +97,3 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _cell(value: object) -> str:
     return value.strip() if isinstance(value, str) else "" if value is None else str(value)
-
-
-def _csv_rows(
-    path: Path, text: str, needed: Sequence[str], missing: InputError
-) -> Iterator[tuple[int, dict[str, str]]]:
-    before = 0
-    if text[:4].lower() == "sep=":
-        text, before = text.partition("\n")[2], 1
-    delimiter, header = _header(path, text, needed, missing)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        next(reader)
-        line = reader.line_num + 1
-        for row in reader:
-            yield line + before, dict(zip(header, (bare_cell(cell).strip() for cell in row), strict=False))
-            line = reader.line_num + 1
-    except csv.Error as err:
-        raise InputError(
-            f"the file is not valid CSV (line {reader.line_num + before}): {err}",
-            where=str(path),
-            fix="save it as CSV again",
-        ) from err
-
-
-def _header(path: Path, text: str, needed: Sequence[str], missing: InputError) -> tuple[str, list[str]]:
-    """The delimiter under which the first line names the columns that are needed, and all columns."""
-    for delimiter in _DELIMITERS:
-        try:
-            names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), [])
-        except csv.Error:
-            continue
-        header = [name.strip().lower() for name in names]
-        if all(name in header for name in needed):
-            twice = next((name for name in header if name and header.count(name) > 1), "")
-            if twice:
-                raise InputError(f"the file has two columns named {twice!r}", where=str(path), fix="remove one of them")
-            return delimiter, header
-    raise missing

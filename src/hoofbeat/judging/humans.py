@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.aspect import Aspect
-from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels, read_rows, refuse_lines
+from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels, read_rows
 from hoofbeat.judging.catalogue import human_aspects, labels_of
 from hoofbeat.judging.criteria import Key, answer_key, answer_text
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
@@ -28,6 +28,7 @@ from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Judgment
 from hoofbeat.store import InputRef
 from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.sheets import refuse_lines
 from hoofbeat.store.tables import write_csv
 
 SUFFIX = ".design.json"

@@ -27,11 +27,12 @@ from hoofbeat.audit.validation.packets import (
     pair_code,
 )
 from hoofbeat.errors import InputError
-from hoofbeat.judging.blinded_sheet import AnnotatorFile, read_rows, refuse_lines
+from hoofbeat.judging.blinded_sheet import AnnotatorFile, read_rows
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
+from hoofbeat.store.sheets import refuse_lines
 from hoofbeat.text import caseless
 
 _MAX_PROBLEMS = 10

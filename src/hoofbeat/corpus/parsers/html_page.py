@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from hoofbeat.corpus.parsers.prose import TextBuilder
+from hoofbeat.corpus.parsers.prose import TextBuilder, first_line
+from hoofbeat.corpus.parsers.titles import best_title
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import raised, safe_id, squeeze
@@ -63,14 +64,13 @@ def read_html(data: bytes, stem: str) -> Iterator[Document]:
     page.read(_main(root))
     about = _about(root)
     sections = page.builder.sections()
-    first = next((section.heading for section in sections if section.heading), "")
     title = squeeze(_words(root.find(".//title")))
     links = (node for node in root.iter("a", "link") if "license" in (node.get("rel") or "").lower().split())
     licence = next((node.get("href") or "" for node in links), "")
     facets: Facets = {name: value for name, value in about.items() if name != "title"}
     yield Document(
         id=safe_id(stem),
-        title=about.get("title") or page.first_h1 or title or first or stem,
+        title=best_title((about.get("title", ""), page.first_h1, title), sections, first_line(page.builder.text), stem),
         text=page.builder.text,
         sections=sections,
         figures=tuple(page.builder.figures),

@@ -19,20 +19,18 @@ from typing import Any
 
 from lxml import etree
 
+from hoofbeat.corpus.parsers.foreign_xml import check_depth, parse_foreign, xml_refusal
 from hoofbeat.corpus.parsers.jats_text import LANGUAGE, ArticleText, child_text, href, inline_text
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.text import safe_id
 
-MAX_DEPTH = 120
 MAX_ENTITY = 256
 ENTITY_BUDGET = 1_000_000
 _UNDECLARED_ENTITY = 26
 _BAD_ENCODING = {9, 32, 81}
-_HOSTILE = re.compile(r"amplification|entity loop|excessive depth|HUGE|huge|too (long|big|many)|depth", re.IGNORECASE)
 _REFERENCE = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|&([A-Za-z][A-Za-z0-9]{1,31});", re.DOTALL)
 _CHARACTER = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
-_TOO_DEEP = etree.XPath(f"boolean({'/*' * (MAX_DEPTH + 1)})")
 _DECLARATION = re.compile(rb"xmlns(?::[^\s=]+)?\s*=\s*[\"']([^\"'<]*)[\"']")
 _ATTRIBUTE_NAMESPACES = {"http://www.w3.org/1999/xlink", "http://www.w3.org/2001/XMLSchema-instance"}
 _XML_NAMES = {"amp", "lt", "gt", "quot", "apos"}
@@ -42,7 +40,7 @@ def parse_xml(data: bytes) -> tuple[etree._Element, tuple[str, ...]]:
     """The root of an XML file, names without namespaces and entities resolved, and notices about how it was read."""
     notices: tuple[str, ...] = ()
     try:
-        root = _parse(data)
+        root = parse_foreign(data)
     except etree.XMLSyntaxError as err:
         code = int(getattr(err, "code", 0))
         if code == _UNDECLARED_ENTITY:
@@ -51,40 +49,18 @@ def parse_xml(data: bytes) -> tuple[etree._Element, tuple[str, ...]]:
             root = _second_try(_REFERENCE.sub(_numeric, data), "cp1252")
             notices = ("read as Windows-1252: the file is not valid in the encoding it states",)
         else:
-            raise _refusal(err) from err
-    _check_depth(root)
+            raise xml_refusal(err) from err
+    check_depth(root)
     _fill_entities(root)
     _strip_namespaces(root, data)
     return root, notices
 
 
-def _parse(data: bytes, encoding: str | None = None) -> etree._Element:
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        dtd_validation=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-        strip_cdata=True,
-        encoding=encoding,
-    )
-    return etree.fromstring(data, parser)
-
-
 def _second_try(data: bytes, encoding: str | None) -> etree._Element:
     try:
-        return _parse(data, encoding)
+        return parse_foreign(data, encoding)
     except (etree.XMLSyntaxError, LookupError) as err:
-        raise _refusal(err) from err
-
-
-def _refusal(err: Exception) -> InputError:
-    message = str(err).partition(" (<string>")[0]
-    if _HOSTILE.search(message):
-        return HostileInputError(f"XML refused as hostile: {message}", fix="leave this file out")
-    return InputError(f"not well-formed XML: {message}", fix="check that the file is complete")
+        raise xml_refusal(err) from err
 
 
 def _numeric(match: re.Match[bytes]) -> bytes:
@@ -95,13 +71,6 @@ def _numeric(match: re.Match[bytes]) -> bytes:
     if characters is None:
         return b"&amp;" + name + b";"
     return b"".join(b"&#%d;" % ord(character) for character in characters)
-
-
-def _check_depth(root: etree._Element) -> None:
-    if _TOO_DEEP(root):
-        raise HostileInputError(
-            f"XML refused as hostile: elements nested more than {MAX_DEPTH} deep", fix="leave this file out"
-        )
 
 
 def _fill_entities(root: etree._Element) -> None:

@@ -46,6 +46,7 @@ from hoofbeat.corpus.parsers.pdf_lines import (
     without_running_heads,
 )
 from hoofbeat.corpus.parsers.prose import FrontMatter, TextBuilder, assemble, side_file
+from hoofbeat.corpus.parsers.titles import is_title
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.text import safe_id, squeeze
@@ -183,7 +184,6 @@ _LAST_WORD = re.compile(r"[^\W\d_]+$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_END = re.compile(r"[.!?:;]['\"”’)\]]*$")
 _FIGURE = re.compile(r"(Fig(?:ure|\.)?\s*\d+[A-Za-z]?)\s*[.:]\s*", re.IGNORECASE)
-_UNTITLED = re.compile(r"(untitled|microsoft word\b.*|.*\.(docx?|indd|pdf|qxd|pptx?))", re.IGNORECASE)
 _REASONS = {
     pdfium.raw.FPDF_ERR_PASSWORD: "the PDF is encrypted and needs a password",
     pdfium.raw.FPDF_ERR_SECURITY: "Hoofbeat can't read this kind of PDF encryption",
@@ -273,7 +273,7 @@ def _load(data: bytes, image_stem: str) -> _Content:
             raise InputError(f"the PDF is broken: page {number} can't be read", fix="repair the file") from err
         with suppress(pdfium.PdfiumError):
             title = squeeze(document.get_metadata_value("Title"))
-            content.title = "" if _UNTITLED.fullmatch(title) else title
+            content.title = title if is_title(title) else ""
         content.outline = bookmarks(document)
     return content
 
@@ -296,7 +296,8 @@ def _titled(about: FrontMatter, lines: list[PdfLine]) -> FrontMatter:
     largest = max(line.size for line in first)
     words = [line.text for line in first if line.size == largest][:4]
     title = squeeze(" ".join(words))
-    return msgspec.structs.replace(about, title=title) if len(title) <= MAX_HEADING else about
+    usable = len(title) <= MAX_HEADING and is_title(title)
+    return msgspec.structs.replace(about, title=title) if usable else about
 
 
 class _Pictures:

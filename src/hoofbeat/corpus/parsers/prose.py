@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from hoofbeat.corpus.parsers.titles import best_title
 from hoofbeat.corpus.roles import Role, role_of
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, DocumentTable, Facets, Figure, Section
@@ -389,9 +390,9 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     pairs = [
         (key.strip(), value.strip()) for key, colon, value in (line.partition(":") for line in lines[1:end]) if colon
     ]
-    return about_from((key, _value(value)) for key, value in pairs if key and not key.startswith("#")), "\n".join(
-        lines[end + 1 :]
-    )
+    return about_from(
+        (key, front_matter_value(value)) for key, value in pairs if key and not key.startswith("#")
+    ), "\n".join(lines[end + 1 :])
 
 
 def about_from(pairs: Iterable[tuple[str, str | list[str]]]) -> FrontMatter:
@@ -441,7 +442,8 @@ def _readable(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_SIDE_FILE
 
 
-def _value(text: str) -> str | list[str]:
+def front_matter_value(text: str) -> str | list[str]:
+    """A value as it is written: `[a, b]` is a list, quotes around it are not part of it."""
     if text.startswith("[") and text.endswith("]"):
         return [item for part in text[1:-1].split(",") if (item := _unquoted(part.strip()))]
     return _unquoted(text)
@@ -452,12 +454,11 @@ def _unquoted(text: str) -> str:
 
 
 def assemble(about: FrontMatter, builder: TextBuilder, stem: str) -> Document:
-    """A document from what was said about it and its text; the first heading is the title where none is stated."""
+    """A document from what was said about it and its text; where no title is stated, the text gives one (`titles`)."""
     sections = builder.sections()
-    first = next((section.heading for section in sections if section.heading), "")
     return Document(
         id=about.id or safe_id(stem),
-        title=about.title or first or stem,
+        title=about.title or best_title((), sections, first_line(builder.text), stem),
         text=builder.text,
         kind=about.kind,
         sections=sections,
@@ -467,3 +468,9 @@ def assemble(about: FrontMatter, builder: TextBuilder, stem: str) -> Document:
         licence=about.licence,
         notices=about.notices,
     )
+
+
+def first_line(text: str) -> str:
+    """The first block of a text where it is written like a heading; else nothing."""
+    block = text.partition(BLANK_LINE)[0]
+    return block if block and may_be_heading(block) else ""

@@ -8,7 +8,6 @@ members are refused before anything of a package is read.
 
 from __future__ import annotations
 
-import stat
 import tarfile
 import zipfile
 import zlib
@@ -20,16 +19,16 @@ from typing import IO
 
 from msgspec import Struct
 
+from hoofbeat.corpus.parsers.archive_members import bounded_content, name_problem, zip_problem
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, refusal
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
-from hoofbeat.store.files import FREE_GROWTH, MAX_GROWTH, BoundedGzipStream, stream_errors
+from hoofbeat.store.files import BoundedGzipStream, stream_errors
 
 MAX_MEMBERS = 1_000_000
 MAX_ARTICLE = 200_000_000
 MAX_IMAGE = 50_000_000
 MAX_IMAGE_BYTES = 2_000_000_000
-STEP = 1_000_000
 
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp"})
 
@@ -124,22 +123,11 @@ def _survey(path: Path) -> tuple[int, int]:
                 raise HostileInputError(
                     f"package refused as hostile: more than {MAX_MEMBERS:,} members", fix="leave it out"
                 )
-            if problem := member.problem or _name_problem(member.name):
+            if problem := member.problem or name_problem(member.name):
                 raise HostileInputError(f"package refused as hostile: {problem}", fix="leave it out")
             articles += member.suffix in {".xml", ".nxml"}
             papers += member.suffix == ".pdf"
     return articles, papers
-
-
-def _name_problem(name: str) -> str:
-    parts = name.replace("\\", "/").split("/")
-    if name.startswith(("/", "\\")) or ":" in parts[0]:
-        return "a member has an absolute name"
-    if ".." in parts:
-        return "a member's name leads outside the package"
-    if "\0" in name or len(name) > 1000:
-        return "a member has an unusable name"
-    return ""
 
 
 def _last_name(name: str) -> str:
@@ -147,16 +135,8 @@ def _last_name(name: str) -> str:
 
 
 def _content(member: _Member, max_bytes: int) -> bytes:
-    """A member's bytes, never more than `max_bytes`, whatever its header says."""
-    pieces: list[bytes] = []
-    held = 0
     with member.open() as stream:
-        while piece := stream.read(STEP):
-            pieces.append(piece)
-            held += len(piece)
-            if held > max_bytes:
-                raise HostileInputError(f"file too large: more than {max_bytes / 1e6:,.0f} MB", fix="leave it out")
-    return b"".join(pieces)
+        return bounded_content(stream, max_bytes)
 
 
 @contextmanager
@@ -196,12 +176,4 @@ def _zip_members(stream: IO[bytes]) -> Iterator[_Member]:
         for info in package.infolist():
             if info.is_dir():
                 continue
-            kind = stat.S_IFMT(info.external_attr >> 16)
-            problem = ""
-            if kind not in {0, stat.S_IFREG}:
-                problem = "a member is a link or a device"
-            elif info.file_size > FREE_GROWTH + MAX_GROWTH * info.compress_size:
-                problem = f"a member unpacks to more than {MAX_GROWTH} times its size"
-            elif info.flag_bits & 1:
-                problem = "a member is encrypted"
-            yield _Member(info.filename, info.file_size, problem, partial(package.open, info))
+            yield _Member(info.filename, info.file_size, zip_problem(info), partial(package.open, info))

@@ -21,7 +21,6 @@ from hoofbeat.findings.agreement import agreement_with_intervals
 from hoofbeat.findings.intervals import FEW
 from hoofbeat.findings.outcomes import ModeShare, mode_shares
 from hoofbeat.judging.aspects.error_type import ERROR_TYPE
-from hoofbeat.judging.blinded_sheet import refuse_lines
 from hoofbeat.judging.criteria import Key, answer_key
 from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Answer, Failure, Judgment, Question
@@ -33,6 +32,7 @@ from hoofbeat.reports.sections.scores.accuracy_table import folded, labellers_ta
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import read_bytes
+from hoofbeat.store.sheets import refuse_lines
 from hoofbeat.store.tables import bare_cell, read_jsonl
 from hoofbeat.text import cut
 
