@@ -52,6 +52,7 @@ def import_corpus(
     *,
     facets: Mapping[str, str] | None = None,
     mapping: str | None = None,
+    keep_hidden: bool = False,
     workers: int | None = None,
     title: str = "",
     progress: Progress | None = None,
@@ -59,7 +60,8 @@ def import_corpus(
     """Read files and folders of documents into a corpus.
 
     Every document gets the `facets`; `mapping` names the fields of JSONL and CSV files (`id=pmcid,text=body`). A file
-    that can't be read does not stop the import: the table `rejected` lists it with the reason.
+    that can't be read does not stop the import: the table `rejected` lists it with the reason. Text that a person can't
+    see is left out unless `keep_hidden`; the table `hidden` lists it.
     """
     from hoofbeat import corpus
 
@@ -69,6 +71,7 @@ def import_corpus(
         facets=facets,
         title=title,
         mapping=mapping,
+        keep_hidden=keep_hidden,
         workers=workers,
         command=command_words(),
         progress=progress or default_progress(),
