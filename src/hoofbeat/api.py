@@ -448,6 +448,7 @@ def judge(
     conditions: Names = ...,
     probes: Names = ...,
     probe_size: int = ...,
+    canary: bool = ...,
     encoder: str = ...,
     idf: bool = ...,
     layer: str = ...,
@@ -482,6 +483,7 @@ def judge(
     conditions: Names = (),
     probes: Names = (),
     probe_size: int = 50,
+    canary: bool = False,
     encoder: str = "minilm",
     idf: bool = False,
     layer: str = "auto",
@@ -503,7 +505,8 @@ def judge(
     `judge` is the model that judges; with several, the majority decides. `by` are aspects and scorers; the default is
     `choice` for answers that choose an option and `equivalence` for the others. `humans` are files of people's labels.
     `encoder`, `idf`, `layer` and `baseline` are for BERTScore. `benchmark` is a later version of the questions, whose
-    right answers are used. Scorers that need no model load none.
+    right answers are used. With `canary`, a reply counts only if it repeats a code from the prompt. Scorers that need
+    no model load none.
     """
     from hoofbeat.judging import JudgmentFolder
     from hoofbeat.judging.judge_plan import plan_judging
@@ -520,6 +523,7 @@ def judge(
             conditions=_names(conditions),
             probes=_names(probes),
             probe_size=probe_size,
+            canary=canary,
             encoder=encoder,
             idf=idf,
             layer=layer,
@@ -558,6 +562,7 @@ def audit_sources(
     limit: int | None = ...,
     shard: str | None = ...,
     probe_order: int = ...,
+    canary: bool = ...,
     economy: float | None = ...,
     economy_model: str | None = ...,
     economy_check: int | None = ...,
@@ -599,6 +604,7 @@ def audit_sources(
     limit: int | None = None,
     shard: str | None = None,
     probe_order: int = 0,
+    canary: bool = False,
     economy: float | None = None,
     economy_model: str | None = None,
     economy_check: int | None = None,
@@ -619,7 +625,7 @@ def audit_sources(
     judge, which the audit records. `words` is a table of synonyms, added to those of the pack. `economy` saves calls:
     `economy_model` (by default the first judge) groups the answers by position, pairs are judged between positions, and
     the labels are copied to the other pairs. At most this share of the copied labels may be wrong; `economy_check` of
-    them are checked.
+    them are checked. With `canary`, a comparison counts only if it repeats a code from the prompt.
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
@@ -648,7 +654,14 @@ def audit_sources(
         sorting = _economy(session, models, economy, economy_model, economy_check)
         ids = _names(question_ids)
         plan = narrowed_plan(
-            plan, ids=ids, limit=limit, shard=shard, probe_order=probe_order, economy=sorting, seed=seed
+            plan,
+            ids=ids,
+            limit=limit,
+            shard=shard,
+            probe_order=probe_order,
+            canary=canary,
+            economy=sorting,
+            seed=seed,
         )
         if estimate:
             return estimate_audit(plan, models.answers, models.compares)
@@ -675,6 +688,7 @@ def audit_answers(
     limit: int | None = None,
     shard: str | None = None,
     probe_order: int = 0,
+    canary: bool = False,
     economy: float | None = None,
     economy_model: str | None = None,
     economy_check: int | None = None,
@@ -706,6 +720,7 @@ def audit_answers(
             limit=limit,
             shard=shard,
             probe_order=probe_order,
+            canary=canary,
             economy=_economy(session, models, economy, economy_model, economy_check),
             seed=seed,
         )

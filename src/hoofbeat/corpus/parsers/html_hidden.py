@@ -88,7 +88,7 @@ class PageStyles:
         self._count = 0
         self.complete = not any("stylesheet" in (node.get("rel") or "").lower() for node in root.iter("link"))
         for node in root.iter("style"):
-            self._add("".join(node.itertext()))
+            self._add(_all_text(node, ""))
 
     def _add(self, sheet: str) -> None:
         for selectors, text in _blocks(_COMMENT.sub(" ", sheet)):
@@ -196,7 +196,7 @@ class _Walk:
             why = "" if child in self.around else _why_not_shown(child, own)
             if not why:
                 self.element(child, own, look, inside=inside or child is self.main)
-            elif inside and self.hidden.leaves_out(_place(child), why, " ".join(child.itertext())):
+            elif inside and self.hidden.leaves_out(_place(child), why, _all_text(child)):
                 without(child)
 
     def _is_left_out(self, text: str | None, look: _Look, node: etree._Element) -> bool:
@@ -211,7 +211,7 @@ def _why_not_shown(node: etree._Element, style: Mapping[str, str]) -> str:
     why, sure = _why_element(node, style)
     if not why:
         return ""
-    text = " ".join(node.itertext())
+    text = _all_text(node)
     return why if text.strip() and (sure or instructions_in(text)) else ""
 
 
@@ -327,6 +327,10 @@ def _colour(value: str) -> tuple[Colour | None, float]:
 
 def _close(one: Colour, two: Colour) -> bool:
     return max(abs(a - b) for a, b in zip(one, two, strict=True)) <= _NEAR_COLOUR
+
+
+def _all_text(node: etree._Element, joint: str = " ") -> str:
+    return joint.join(map(str, node.itertext()))
 
 
 def _place(node: etree._Element) -> str:
