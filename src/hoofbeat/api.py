@@ -53,6 +53,7 @@ def import_corpus(
     facets: Mapping[str, str] | None = None,
     facets_from: PathLike | None = None,
     mapping: str | None = None,
+    keep_hidden: bool = False,
     workers: int | None = None,
     title: str = "",
     progress: Progress | None = None,
@@ -62,7 +63,7 @@ def import_corpus(
     Every document gets the `facets`; `facets_from` is a table that gives them per file: a column `file` and one for
     each facet. A warning lists files that no row names. `mapping` names the fields of JSONL and CSV files
     (`id=pmcid,text=body`). A file that can't be read does not stop the import: the table `rejected` lists it with the
-    reason.
+    reason. Text that a person can't see is left out unless `keep_hidden`; the table `hidden` lists it.
     """
     from hoofbeat import corpus
     from hoofbeat.corpus.file_facets import file_facets_note
@@ -74,6 +75,7 @@ def import_corpus(
         facets_from=_path(facets_from),
         title=title,
         mapping=mapping,
+        keep_hidden=keep_hidden,
         workers=workers,
         command=command_words(),
         progress=progress or default_progress(),
@@ -451,6 +453,7 @@ def judge(
     conditions: Names = ...,
     probes: Names = ...,
     probe_size: int = ...,
+    canary: bool = ...,
     encoder: str = ...,
     idf: bool = ...,
     layer: str = ...,
@@ -485,6 +488,7 @@ def judge(
     conditions: Names = (),
     probes: Names = (),
     probe_size: int = 50,
+    canary: bool = False,
     encoder: str = "minilm",
     idf: bool = False,
     layer: str = "auto",
@@ -506,7 +510,8 @@ def judge(
     `judge` is the model that judges; with several, the majority decides. `by` are aspects and scorers; the default is
     `choice` for answers that choose an option and `equivalence` for the others. `humans` are files of people's labels.
     `encoder`, `idf`, `layer` and `baseline` are for BERTScore. `benchmark` is a later version of the questions, whose
-    right answers are used. Scorers that need no model load none.
+    right answers are used. With `canary`, a reply counts only if it repeats a code from the prompt. Scorers that need
+    no model load none.
     """
     from hoofbeat.judging import JudgmentFolder
     from hoofbeat.judging.judge_plan import plan_judging
@@ -523,6 +528,7 @@ def judge(
             conditions=_names(conditions),
             probes=_names(probes),
             probe_size=probe_size,
+            canary=canary,
             encoder=encoder,
             idf=idf,
             layer=layer,
@@ -561,6 +567,7 @@ def audit_sources(
     limit: int | None = ...,
     shard: str | None = ...,
     probe_order: int = ...,
+    canary: bool = ...,
     economy: float | None = ...,
     economy_model: str | None = ...,
     economy_check: int | None = ...,
@@ -602,6 +609,7 @@ def audit_sources(
     limit: int | None = None,
     shard: str | None = None,
     probe_order: int = 0,
+    canary: bool = False,
     economy: float | None = None,
     economy_model: str | None = None,
     economy_check: int | None = None,
@@ -622,7 +630,7 @@ def audit_sources(
     judge, which the audit records. `words` is a table of synonyms, added to those of the pack. `economy` saves calls:
     `economy_model` (by default the first judge) groups the answers by position, pairs are judged between positions, and
     the labels are copied to the other pairs. At most this share of the copied labels may be wrong; `economy_check` of
-    them are checked.
+    them are checked. With `canary`, a comparison counts only if it repeats a code from the prompt.
     """
     from hoofbeat.audit.audit_estimate import estimate_audit
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
@@ -651,7 +659,14 @@ def audit_sources(
         sorting = _economy(session, models, economy, economy_model, economy_check)
         ids = _names(question_ids)
         plan = narrowed_plan(
-            plan, ids=ids, limit=limit, shard=shard, probe_order=probe_order, economy=sorting, seed=seed
+            plan,
+            ids=ids,
+            limit=limit,
+            shard=shard,
+            probe_order=probe_order,
+            canary=canary,
+            economy=sorting,
+            seed=seed,
         )
         if estimate:
             return estimate_audit(plan, models.answers, models.compares)
@@ -678,6 +693,7 @@ def audit_answers(
     limit: int | None = None,
     shard: str | None = None,
     probe_order: int = 0,
+    canary: bool = False,
     economy: float | None = None,
     economy_model: str | None = None,
     economy_check: int | None = None,
@@ -709,6 +725,7 @@ def audit_answers(
             limit=limit,
             shard=shard,
             probe_order=probe_order,
+            canary=canary,
             economy=_economy(session, models, economy, economy_model, economy_check),
             seed=seed,
         )

@@ -29,6 +29,7 @@ FailureKind = Literal[
     "unreadable",  # output that can't be read as what was asked for, after one repair
     "unsupported",  # the model can't do this (images, log-probabilities, ...)
     "quarantined",  # the texts tell a model what to do, and --quarantine makes no such call
+    "canary",  # the reply does not repeat its check code (--canary)
     "input",  # nothing to call the model with: the stage before failed
     "no-majority",  # several judges were asked, and no label has the votes of more than half of them
 ]

@@ -123,7 +123,7 @@ def test_columns_are_read_one_after_the_other(tmp_path: Path, columns: int) -> N
 
 @pytest.mark.parametrize("turn", [90, 180, 270])
 def test_turned_pages_are_read_upright(tmp_path: Path, turn: int) -> None:
-    places = {90: (600, 0), 180: (600, 800), 270: (0, 800)}
+    places = {90: (600, 0), 180: (600, 800), 270: (0, 600)}  # the page is 800 wide and 600 high on its side
 
     def draw(canvas: Any) -> None:
         canvas.translate(*places[turn])

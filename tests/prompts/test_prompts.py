@@ -85,7 +85,7 @@ def test_a_document_enters_a_prompt_as_material_only(name: str) -> None:
     assert "<|im_end|>" not in text
     fences = re.findall(r"</?material", text)
     assert fences == ["<material", "</material"] * (len(fences) // 2)
-    assert len(fences) >= 2
+    assert len(fences) >= 2 or name == "canary"  # no document enters it
     assert len(fences) == 2 * len(re.findall(r"\| material", prompt.user))
 
 

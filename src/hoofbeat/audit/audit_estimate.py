@@ -25,6 +25,7 @@ from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_pairs
 from hoofbeat.audit.pair_plan import Claim, plan_pairs
 from hoofbeat.audit.source_audit import PairToProbe, in_blocks, offer_to_probe, probe_order
 from hoofbeat.audit.source_names import source_dates
+from hoofbeat.judging.canary import with_canary
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.models.model import NOT_IN_LEDGER, LedgerModel
@@ -107,7 +108,7 @@ def _without_again(plan: AuditPlan, model: Model, judge: Judges) -> tuple[Estima
     for mine in claims.values():
         mine.sort(key=lambda each: each.source)
     judges = [LedgerModel(each) for each in judges_of(judge)]
-    comparing = PairJudge(judges, plan.pack)
+    comparing = PairJudge(judges, plan.pack, canary=plan.canary)
     draw: ReservoirSample[PairToProbe] = ReservoirSample(plan.probe, plan.seed)
     complete = not open_answers
     carried, sorting = _sorted(plan, comparing, claims, open_answers, longest)
@@ -121,14 +122,18 @@ def _without_again(plan: AuditPlan, model: Model, judge: Judges) -> tuple[Estima
                 offer_to_probe(draw, pairs, a, b, verdict.label)
         left = open_answers.get(question.id, 0)
         speaking = sum(not each.absent and each.failure is None for each in mine)
-        worst = comparison_request(question, longest, f"{longest} ", plan.pack)
+        worst = _with_code(comparison_request(question, longest, f"{longest} ", plan.pack), plan)
         total = total + _times(judges_of(judge), worst, left * speaking + left * (left - 1) // 2)
     if plan.probe and complete:
         probe_order(comparing, draw)
     elif plan.probe:
-        swapped = comparison_request(Question(id="", text=longest), longest, longest, plan.pack)
+        swapped = _with_code(comparison_request(Question(id="", text=longest), longest, longest, plan.pack), plan)
         total = total + _times(judges_of(judge), swapped, plan.probe)
     return sum((each.estimated for each in judges), total + reader.estimated), not_asked
+
+
+def _with_code(request: ChatRequest, plan: AuditPlan) -> ChatRequest:
+    return with_canary(request).request if plan.canary else request
 
 
 def _sorted(

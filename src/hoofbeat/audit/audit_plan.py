@@ -67,6 +67,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
 
     Where a source has several documents, `groups` has them, and `documents` has them joined under the source's name.
     `probe` pairs are judged again with their answers exchanged, drawn with `seed`; `economy` judges between positions.
+    With `canary`, comparisons carry a check code (`judging.canary`).
     """
 
     questions: Sequence[Question]
@@ -81,6 +82,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
     left_out: dict[str, int] = field(default_factory=dict)
     economy: Economy | None = None
     probe: int = 0
+    canary: bool = False
     seed: int = 0
     shard: Shard | None = None
 
@@ -171,6 +173,8 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             "economy": [self.economy.describe(), self.pack.prompt(POSITIONS).label] if self.economy else None,
             "probe": [self.probe, self.seed if self.probe or self.economy else 0],
         }
+        if self.canary:
+            content["canary"] = True
         if self.given is None and model.context is not None:
             content["window"] = model.context  # another window shows other parts of the sources
         return content_sha256(content)[:16]
@@ -289,6 +293,7 @@ def narrowed_plan(
     limit: int | None = None,
     shard: str | None = None,
     probe_order: int = 0,
+    canary: bool = False,
     economy: Economy | None = None,
     seed: int = 0,
 ) -> AuditPlan:
@@ -298,6 +303,7 @@ def narrowed_plan(
         questions=chosen_questions(plan.questions, ids, limit),
         shard=read_shard(shard) if shard else None,
         probe=probe_order,
+        canary=canary,
         seed=seed,
         economy=economy,
     )

@@ -18,6 +18,8 @@ from hoofbeat.audit.judge_votes import Judges, judges_of, majority_verdict
 from hoofbeat.audit.pair_plan import PairPlan, PairVerdict, claims_by_question, pair_frame, plan_pairs
 from hoofbeat.audit.pair_table import TableEnums, each_row
 from hoofbeat.errors import BatchPending
+from hoofbeat.findings.injection_figures import CODE_MISSING
+from hoofbeat.judging.canary import CheckedRequest, canary_failure, with_canary
 from hoofbeat.models import ChatRequest, Message, Model
 from hoofbeat.models.reply_text import UnreadableOutput, read_object, repair_request
 from hoofbeat.progress import SILENT, Progress, Within
@@ -80,12 +82,14 @@ def comparison_request(question: Question, a: str, b: str, pack: Pack) -> ChatRe
 class PairJudge:
     """A judge on many pairs, or several of whom the majority decides.
 
-    What the calls of a question share is laid out once: there may be a million of them.
+    What the calls of a question share is laid out once: there may be a million of them. With `canary`, calls carry a
+    check code, and a verdict without it is a failure.
     """
 
-    def __init__(self, judge: Judges, pack: Pack) -> None:
+    def __init__(self, judge: Judges, pack: Pack, *, canary: bool = False) -> None:
         self.models = judges_of(judge)
         self.pack = pack
+        self.canary = canary
         self._question: Question | None = None
         self._request: ChatRequest | None = None
         self._parts: tuple[str, str, str] = ("", "", "")
@@ -116,30 +120,52 @@ class PairJudge:
 
     async def judge(self, request: ChatRequest, model: Model) -> PairVerdict:
         """What one of the judges says of one pair."""
-        assert request.schema is not None
+        if not self.canary:
+            return await self._ask(request, model, None)
+        said = await self.judge_checked(request, model)
+        if said.check == CODE_MISSING:
+            return PairVerdict(failure=canary_failure(said.label), calls=said.calls, check=said.check)
+        return said
+
+    async def judge_checked(self, request: ChatRequest, model: Model) -> PairVerdict:
+        """What a judge says in a call with a check code, whatever became of the code."""
+        checked = with_canary(request)
+        return await self._ask(checked.request, model, checked)
+
+    async def _ask(self, request: ChatRequest, model: Model, checked: CheckedRequest | None) -> PairVerdict:
+        """One call, with one repair."""
+        reads = checked.reads if checked else request.schema
+        assert reads is not None
         first = await model.chat(request)
         if isinstance(first, Failure):
             return PairVerdict(failure=first)
         usage = first.reply.usage
-        value = read_object(first.reply, request.schema)
+        value = read_object(first.reply, reads)
         if not isinstance(value, UnreadableOutput):
-            return self._verdict(value, first.calls, usage.tokens_in, usage.tokens_out)
+            return self._verdict(value, first.calls, (usage.tokens_in, usage.tokens_out), checked)
         second = await model.chat(repair_request(request, first.reply, value))
         if isinstance(second, Failure):
             return PairVerdict(failure=msgspec.structs.replace(second, attempts=second.attempts + 1))
         calls = first.calls + second.calls
         tokens = usage.tokens_in + second.reply.usage.tokens_in, usage.tokens_out + second.reply.usage.tokens_out
-        repaired = read_object(second.reply, request.schema)
+        repaired = read_object(second.reply, reads)
         if not isinstance(repaired, UnreadableOutput):
-            return self._verdict(repaired, calls, *tokens)
+            return self._verdict(repaired, calls, tokens, checked)
         whole = [each.reply.text for each in (second, first) if each.reply.finish != "length"]
         label = next(filter(None, (scan_label(text, self.pack) for text in whole)), "")
         if label:
-            return PairVerdict(label=label, calls=calls, tokens_in=tokens[0], tokens_out=tokens[1], scanned=True)
+            check = CODE_MISSING if checked else ""
+            return PairVerdict(
+                label=label, calls=calls, tokens_in=tokens[0], tokens_out=tokens[1], scanned=True, check=check
+            )
         return PairVerdict(failure=Failure(kind=repaired.kind, message=repaired.message, attempts=2))
 
     def _verdict(
-        self, value: dict[str, object], calls: tuple[str, ...], tokens_in: int, tokens_out: int
+        self,
+        value: dict[str, object],
+        calls: tuple[str, ...],
+        tokens: tuple[int, int],
+        checked: CheckedRequest | None,
     ) -> PairVerdict:
         label = self.pack.label(str(value["classification"]))
         level = str(value["significance"])
@@ -149,8 +175,9 @@ class PairJudge:
             topic=str(value["topic"]).strip() or None if label.topic else None,
             significance=level if label.significance and level != "none" else None,
             calls=calls,
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
+            tokens_in=tokens[0],
+            tokens_out=tokens[1],
+            check=checked.state(value) if checked else "",
         )
 
 

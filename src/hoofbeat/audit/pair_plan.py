@@ -80,7 +80,8 @@ class Claim(Struct, frozen=True):
 class PairVerdict(Struct, frozen=True):
     """What a judge said of one pair, or why nothing; `scanned` where only the label could be read.
 
-    Where several judges were asked, `votes` are their labels in the judges' order, empty for one that failed.
+    Where several judges were asked, `votes` are their labels in the judges' order, empty for one that failed. `check`
+    is what became of the check code, where the call had one (`judging.canary`).
     """
 
     label: str = ""
@@ -93,6 +94,7 @@ class PairVerdict(Struct, frozen=True):
     tokens_out: int = 0
     scanned: bool = False
     votes: tuple[str, ...] = ()
+    check: str = ""
 
 
 def typography(text: str) -> str:

@@ -67,6 +67,28 @@ class TrialVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     votes: tuple[str, ...] = ()
 
 
+class TrialInjection(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pair judged as it is and with an instruction in one of its answers (`side`), which asks for another label.
+
+    `flagged` says whether the rules find the instruction, `check_before` and `check_after` what became of check codes.
+    """
+
+    question: str
+    a: str
+    b: str
+    judge: str
+    injection: str
+    kind: str
+    side: str
+    target: str = ""
+    before: str = ""
+    after: str = ""
+    flagged: bool = False
+    check_before: str = ""
+    check_after: str = ""
+    failure: str = ""
+
+
 class TrialPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pair with its planted label, the texts in the order in which an audit would show them, and what was said.
 

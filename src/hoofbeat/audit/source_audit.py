@@ -31,11 +31,13 @@ from hoofbeat.audit.pair_table import PartWriter, TableEnums
 from hoofbeat.audit.source_citations import count_citations
 from hoofbeat.audit.source_names import source_dates
 from hoofbeat.errors import BatchPending
+from hoofbeat.judging.canary import PROMPT as CANARY
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import Model
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.model import model_facts
 from hoofbeat.progress import SILENT, Progress, Task, Within
+from hoofbeat.prompts import load_prompt
 from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
@@ -319,7 +321,7 @@ def audit_sources(
     asked. `trial` are the figures of a trial of the judge, which the manifest keeps.
     """
     questions = plan.own_questions
-    pair_judge = PairJudge(judge, plan.pack)
+    pair_judge = PairJudge(judge, plan.pack, canary=plan.canary)
     with create(target, replace_kind=KIND) as draft:
         folder = draft.path
         write_jsonl(folder / "questions.jsonl", questions)
@@ -392,6 +394,8 @@ def _manifest(
         settings["economy"] = plan.economy.describe()
     if plan.probe:
         settings["probe_order"] = plan.probe
+    if plan.canary:
+        settings["canary"] = True
     if plan.shard is not None:
         settings["shard"] = str(plan.shard)
         settings["questions"] = len(plan.questions)
@@ -411,7 +415,10 @@ def _manifest(
         settings=settings,
         seeds={"sample": plan.seed} if plan.probe or plan.economy else {},
         models={role: each.identity for role, each in roles.items()},
-        prompts={name: plan.pack.prompt(name).label for name in stages},
+        prompts={
+            **{name: plan.pack.prompt(name).label for name in stages},
+            **({CANARY: load_prompt(CANARY).label} if plan.canary else {}),
+        },
         counts=Counts(
             kept=compared.pairs - failed,
             rejected=sum(plan.left_out.values()),

@@ -91,6 +91,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     words: Path | None
     shard: str | None
     probe_order: int
+    canary: bool
     economy: float | None
     economy_check: int | None
     economy_model: str | None
@@ -135,6 +136,9 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 @click.option("--shard", metavar="I/N", help="Only part I of N of the questions; `audit merge` joins the parts.")
 @click.option("--probe-order", type=click.IntRange(0), default=0, metavar="N",
               help="Judge N pairs again with the two answers swapped.")  # fmt: skip
+@click.option("--canary", is_flag=True,
+              help="Put a code into every comparison's prompt, and count a reply only if it repeats the code. A judge "
+              "that obeys the text of an answer instead of the prompt does not.")  # fmt: skip
 @click.option("--economy", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="RISK",
               help="Save calls: group answers by position, judge between positions and copy the labels to the other "
               "pairs. If more than this share (0.05) of copied labels may be wrong, judge all pairs.")  # fmt: skip
@@ -238,6 +242,7 @@ def _planned(
         limit=wanted.limit,
         shard=wanted.shard,
         probe_order=wanted.probe_order,
+        canary=wanted.canary,
         economy=economy,
         seed=wanted.seed,
     )

@@ -17,8 +17,10 @@ from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION
 from hoofbeat.audit.validation.judge_trial import KIND as TRIAL
 from hoofbeat.audit.validation.judge_trial import (
+    estimate_injections,
     estimate_trial,
     hard_trial_pairs,
+    put_injections,
     put_to_judge,
     trial_pairs,
     write_trial,
@@ -28,6 +30,7 @@ from hoofbeat.audit.validation.packets import KIND as PACKETS
 from hoofbeat.audit.validation.packets import Packets, write_packets
 from hoofbeat.audit.validation.people_validation import human_labels, validate_audit
 from hoofbeat.cli.console import Screen
+from hoofbeat.cli.injections import show_injections
 from hoofbeat.cli.session import (
     Calling,
     calling_options,
@@ -39,6 +42,7 @@ from hoofbeat.cli.session import (
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.agreement import Agreement
 from hoofbeat.findings.intervals import Interval
+from hoofbeat.models import Estimate
 from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import DEFAULT_PACK
 from hoofbeat.store import check_target, open_artefact
@@ -62,9 +66,15 @@ _INVENTED = (
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for the draw and the intervals."
 )
+@click.option(
+    "--injections", is_flag=True,
+    help="Also put instructions into answers (70, of 14 kinds), and measure how often they change the label.",
+)  # fmt: skip
 @output_option(TRIAL)
 @calling_options_of_judges
-def trial_command(named_pack: str | None, limit: int, hard: bool, seed: int, output: Path, calling: Calling) -> None:
+def trial_command(
+    named_pack: str | None, limit: int, hard: bool, injections: bool, seed: int, output: Path, calling: Calling
+) -> None:
     """Test a judge on pairs of answers whose relation is known, in both orders.
 
     The pairs are invented: the teaching example of a domain pack, or hard pairs on clinical questions.
@@ -77,11 +87,17 @@ def trial_command(named_pack: str | None, limit: int, hard: bool, seed: int, out
     with calling.open() as session:
         judges = [session.model(spec) for spec in dict.fromkeys(calling.model_specs)]
         if calling.only_estimate:
-            screen.estimate(estimate_trial(judges, drawn, pack))
+            parts = {"pairs in both orders": estimate_trial(judges, drawn, pack)}
+            if injections:
+                parts["instructions in answers"] = estimate_injections(judges, drawn, pack)
+            screen.estimate(sum(parts.values(), start=Estimate()), parts=parts if injections else None)
             return
         calling.warn_if_tiny(screen, "judge", option="--judge")
         pairs = put_to_judge(judges, drawn, pack, progress=screen)
-        artefact, figures = write_trial(pairs, pack, judges, output, limit=limit, seed=seed, command=command_words())
+        tried = put_injections(judges, drawn, pack, progress=screen) if injections else ()
+        artefact, figures = write_trial(
+            pairs, pack, judges, output, limit=limit, seed=seed, injections=tried, command=command_words()
+        )
         screen.calls(*judges)
         if not screen.as_json:
             show_trial(screen, figures)
@@ -324,6 +340,7 @@ def show_trial(screen: Screen, found: Trial) -> None:
         screen.say(f"no label: {told.unscored} pairs, {flips.unscored} in one of the orders; they count as wrong")
     screen.say(found.verdict)
     screen.say(_INVENTED)
+    show_injections(screen, found.injections)
 
 
 def _short_figure(value: float | None, span: Interval | None) -> str:

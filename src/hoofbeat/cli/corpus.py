@@ -28,9 +28,11 @@ from hoofbeat.corpus.file_facets import file_facets_note
 from hoofbeat.corpus.filter import CorpusFilter, parse_filters
 from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.funnel import FunnelStep, filter_corpus, funnel_data, read_funnel
+from hoofbeat.corpus.hidden_text import HIDDEN
 from hoofbeat.corpus.reader import Reader
 from hoofbeat.errors import UsageError
 from hoofbeat.registry import registry
+from hoofbeat.store import Manifest
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_tsv
 
@@ -87,6 +89,10 @@ class _ImportCommand(CommandWithList):
 @click.option(
     "--mapping", help="JSONL and CSV: which field holds what, such as id=pmcid,text=body,facets.institution=developer."
 )
+@click.option(
+    "--hidden", type=click.Choice(("leave-out", "keep")), default="leave-out", show_default=True,
+    help="Text that a person can't see, such as white on white. hidden.jsonl lists it in both cases.",
+)  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 256), help="Number of processes [default: one per core].")
 @click.option("--title", default="", help="Title of the corpus.")
 @on_option
@@ -97,6 +103,7 @@ def import_command(
     facets: tuple[str, ...],
     facets_from: Path | None,
     mapping: str | None,
+    hidden: str,
     workers: int | None,
     title: str,
     as_json: bool,
@@ -115,12 +122,27 @@ def import_command(
         progress=screen,
         command=command_words(),
         mapping=mapping,
+        keep_hidden=hidden == "keep",
         workers=workers,
     )
     screen.reasons(artefact.manifest.counts)
     if note := file_facets_note(artefact.manifest):
         screen.say(note)
+    _show_hidden(screen, artefact.manifest)
     screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", output))
+
+
+def _show_hidden(screen: Screen, manifest: Manifest) -> None:
+    """How much text of the documents a person can't see, and why."""
+    counts = manifest.metrics.get("hidden")
+    if not isinstance(counts, dict):
+        return
+    total, kept = sum(counts.values()), manifest.settings.get("hidden") == "keep"
+    whys = ", ".join(f"{why}: {count:,}" for why, count in counts.items())
+    pieces = f"{total:,} piece{'s' * (total != 1)} of hidden text"
+    screen.say(
+        f"note: {pieces} {'kept' if kept else 'left out'} ({whys}). {HIDDEN} lists {'them' if total != 1 else 'it'}"
+    )
 
 
 def _facet(text: str) -> tuple[str, str]:

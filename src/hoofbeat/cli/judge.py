@@ -10,13 +10,16 @@ import click
 import msgspec
 
 from hoofbeat.cli.console import Screen, note_target
+from hoofbeat.cli.injections import show_injections
 from hoofbeat.cli.session import Calling, calling_options_of_several, check_file, command_words, output_option
 from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.findings.injection_figures import InjectionFigures
 from hoofbeat.judging import PROBES, AnswerFolder, Aspect, all_criteria, design_path, write_sheet
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.catalogue import human_aspects
 from hoofbeat.judging.judge_plan import plan_judging
 from hoofbeat.judging.judgments_folder import KIND
+from hoofbeat.judging.probes import INJECTION
 from hoofbeat.models import Estimate
 from hoofbeat.store import Artefact, check_target
 
@@ -46,11 +49,20 @@ class _JudgeCommand(click.Command):
     help="Use the right answers of this later version of the benchmark, with answers accepted since.",
 )  # fmt: skip
 @click.option(
-    "--probe", "probes", multiple=True, type=click.Choice(PROBES), help="Test the judges for bias on a sample."
+    "--probe",
+    "probes",
+    multiple=True,
+    type=click.Choice(PROBES),
+    help="Test the judges for bias on a sample; injection: whether they obey instructions inside answers.",
 )
 @click.option(
     "--probe-size", type=click.IntRange(1), default=50, show_default=True, help="Number of answers in that sample."
 )
+@click.option(
+    "--canary", is_flag=True,
+    help="Put a code into every prompt, and count a reply only if it repeats the code. A judge that obeys the text of "
+    "an answer instead of the prompt does not.",
+)  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed for all random draws.")
 @click.option("--encoder", default="minilm", show_default=True, help="Encoder for bertscore.")
 @click.option("--idf", is_flag=True, help="bertscore: weight tokens by how rare they are in the gold answers.")
@@ -169,6 +181,8 @@ def _show(screen: Screen, artefact: Artefact) -> None:
                     "the answers "
                     f"and {row['equivalent_long']:.0%} of the longer half"
                 )
+            if row["probe"] == INJECTION:
+                show_injections(screen, [msgspec.convert(row["injections"], InjectionFigures)])
 
 
 def _probe_row(row: dict[str, float]) -> list[str]:

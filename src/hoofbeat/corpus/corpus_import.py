@@ -27,6 +27,7 @@ from msgspec import Struct
 from hoofbeat.corpus.corpus import DOCUMENTS, REJECTED, ImportRejection
 from hoofbeat.corpus.figures import ImageStore
 from hoofbeat.corpus.file_facets import FileFacets
+from hoofbeat.corpus.hidden_text import HIDDEN, HiddenText
 from hoofbeat.corpus.parsers.prose import FrontMatter
 from hoofbeat.corpus.reader import (
     DocumentWithImages,
@@ -54,7 +55,8 @@ _LENGTH = struct.Struct("<Q")
 class ReadJob(Struct, frozen=True, array_like=True):
     """One file to read: its path, the folder for its images, the mapping for tables, what is said of its documents.
 
-    `facets` are for the documents of all files, `about` is for those of this one and counts first.
+    `facets` are for the documents of all files, `about` is for those of this one and counts first. `keep_hidden` means
+    that text which a person can't see stays in.
     """
 
     number: int
@@ -63,6 +65,7 @@ class ReadJob(Struct, frozen=True, array_like=True):
     mapping: str
     facets: dict[str, str]
     about: FrontMatter = FrontMatter()
+    keep_hidden: bool = False
 
 
 class ImportedDocument(Struct, frozen=True, array_like=True, tag=True):
@@ -74,6 +77,7 @@ class ImportedDocument(Struct, frozen=True, array_like=True, tag=True):
     empty: bool = False
     images: int = 0
     images_missing: int = 0
+    hidden: tuple[HiddenText, ...] = ()
 
 
 class UnreadableDocument(Struct, frozen=True, array_like=True, tag=True):
@@ -128,7 +132,10 @@ def read_job(job: ReadJob) -> ReadResult:
 
 def _items(job: ReadJob, folder: Path, digest: str) -> Iterator[Item]:
     seen: set[str] = set()
-    for entry in read_entries(Path(job.path), folder / "scratch", mapping=job.mapping, digest=digest):
+    entries = read_entries(
+        Path(job.path), folder / "scratch", mapping=job.mapping, digest=digest, keep_hidden=job.keep_hidden
+    )
+    for entry in entries:
         if isinstance(entry, DocumentWithImages):
             yield _taken(entry, job, folder, seen)
         else:
@@ -148,6 +155,7 @@ def _taken(entry: DocumentWithImages, job: ReadJob, folder: Path, seen: set[str]
         not document.text,
         images.copied,
         images.missing,
+        entry.hidden,
     )
 
 
@@ -234,6 +242,7 @@ def import_corpus(
     progress: Progress = SILENT,
     command: Sequence[str] = (),
     mapping: str | None = None,
+    keep_hidden: bool = False,
     workers: int | None = None,
     patience: float = PATIENCE,
 ) -> Artefact:
@@ -242,9 +251,10 @@ def import_corpus(
     `facets` are given to every document and replace what a document says itself; `facets_from` is a table that gives
     them per file (`file_facets`) and counts first. `mapping` says which field
     of JSONL, CSV and TSV rows is what (`readers.mapped`). Folders are searched for files with a known suffix; a file
-    that you name is tried whatever its suffix. `workers` processes read (as many as there are cores when None); a file
-    on which two of them die, or one gives no document for `patience` seconds, is skipped. Raises `InputError`
-    when a path does not exist or nothing could be imported.
+    that you name is tried whatever its suffix. Text that a person can't see (white on white, off the page) is left out
+    and listed in `hidden.jsonl`; with `keep_hidden` it stays in and is listed. `workers` processes read (as many as
+    there are cores when None); a file on which two of them die, or one gives no document for `patience` seconds, is
+    skipped. Raises `InputError` when a path does not exist or nothing could be imported.
     """
     if mapping:
         parse_mapping(mapping)
@@ -263,7 +273,7 @@ def import_corpus(
     with ExitStack() as stack:
         draft = stack.enter_context(create(target, replace_kind="corpus"))
         task = stack.enter_context(progress.task("Import documents", total))
-        run = _Import(draft.path, given, given_mapping, table)
+        run = _Import(draft.path, given, given_mapping, table, keep_hidden=keep_hidden)
         count = min(workers or available_cores(), max(1, total))
         (draft.path / _WORK).mkdir()
 
@@ -290,12 +300,14 @@ def import_corpus(
                     "facets": given,
                     **({"mapping": mapping} if mapping else {}),
                     **({"facets_from": table.settings()} if table else {}),
+                    **({"hidden": "keep"} if keep_hidden else {}),
                 },
                 counts=Counts(kept=run.kept, rejected=run.rejected, reasons=dict(sorted(run.reasons.items()))),
                 metrics={
                     "images": run.images,
                     "images_missing": run.images_missing,
                     **({"files_without_row": len(table.unnamed)} if table else {}),
+                    **({"hidden": dict(sorted(run.hidden.items()))} if run.hidden else {}),
                 },
             )
         )
@@ -305,20 +317,24 @@ def import_corpus(
 class _Import:
     """One import under way: which ids and contents are taken, what was rejected."""
 
-    def __init__(self, folder: Path, facets: dict[str, str], mapping: str, table: FileFacets | None) -> None:
+    def __init__(
+        self, folder: Path, facets: dict[str, str], mapping: str, table: FileFacets | None, *, keep_hidden: bool
+    ) -> None:
         self.folder = folder
+        self.hidden: Counter[str] = Counter()
         self.kept = self.rejected = self.images = self.images_missing = 0
         self.reasons: Counter[str] = Counter()
         self.first_rejected: list[ImportRejection] = []
         self._facets = facets
         self._mapping = mapping
         self._table = table
+        self._keep_hidden = keep_hidden
         self._ids: dict[str, tuple[str, bytes]] = {}
         self._files: dict[bytes, str] = {}
         self._given: dict[int, str] = {}
 
     def all(self, sources: Iterator[_Source], read: _Read, task: Task) -> None:
-        """Read all sources and write the three tables."""
+        """Read all sources and write the tables."""
         with (
             atomic_write(self.folder / DOCUMENTS) as documents,
             atomic_write(self.folder / REJECTED) as rejected,
@@ -335,7 +351,8 @@ class _Import:
         for number, source in enumerate(sources):
             self._given[number] = source.name
             about = self._table.about(source.path) if self._table is not None else FrontMatter()
-            yield ReadJob(number, source.path, str(self._work(number)), self._mapping, self._facets, about)
+            folder = str(self._work(number))
+            yield ReadJob(number, source.path, folder, self._mapping, self._facets, about, self._keep_hidden)
 
     def _work(self, number: int) -> Path:
         return self.folder / _WORK / str(number)
@@ -362,6 +379,11 @@ class _Import:
 
     def _keep(self, item: ImportedDocument, work: Path) -> None:
         self.kept += 1
+        if item.hidden:
+            self.hidden.update(each.why for each in item.hidden)
+            with (self.folder / HIDDEN).open("ab") as stream:
+                for each in item.hidden:
+                    _write(stream, each)
         self.images += item.images
         self.images_missing += item.images_missing
         if item.images:

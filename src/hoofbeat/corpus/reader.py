@@ -17,6 +17,7 @@ from typing import ClassVar
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.corpus.hidden_text import HiddenText, HiddenTexts, without_hidden_characters
 from hoofbeat.corpus.roles import Role, assign_roles
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Provenance
@@ -46,19 +47,25 @@ class DocumentEntry(Struct, frozen=True, kw_only=True):
 
 
 class DocumentWithImages(Struct, frozen=True):
-    """A document and the folder that holds the images it names."""
+    """A document, the folder that holds the images it names, and the hidden text that was found in it."""
 
     document: Document
     images: Path
+    hidden: tuple[HiddenText, ...] = ()
 
 
 class SourceFile:
-    """A file to read. `scratch` is a folder for extracted images, `mapping` the user's line about fields of tables."""
+    """A file to read. `scratch` is a folder for extracted images, `mapping` the user's line about fields of tables.
 
-    def __init__(self, path: Path, scratch: Path, mapping: str = "") -> None:
+    A reader that finds text which a person can't see asks `hidden` whether to leave it out, before it gives the
+    document.
+    """
+
+    def __init__(self, path: Path, scratch: Path, mapping: str = "", *, keep_hidden: bool = False) -> None:
         self.path = path
         self.scratch = scratch
         self.mapping = mapping
+        self.hidden = HiddenTexts(keep=keep_hidden)
         self.notices: tuple[str, ...] = ()
 
     @property
@@ -211,29 +218,30 @@ def read_file(path: Path, *, mapping: str = "") -> Iterator[Document]:
 
 
 def read_entries(
-    path: Path, scratch: Path, *, mapping: str = "", digest: str = ""
+    path: Path, scratch: Path, *, mapping: str = "", digest: str = "", keep_hidden: bool = False
 ) -> Iterator[DocumentWithImages | Refusal]:
     """The documents of one file with the folder of their images, and what of the file could not be read.
 
     `scratch` is a folder of the caller's, made if need be, for images in packages and PDFs; `digest` is the file's
-    SHA-256 if the caller has it.
+    SHA-256 if the caller has it. Text that a person can't see is left out unless `keep_hidden`.
     """
     reader = check_file(path, mapping=mapping)
     digest = digest or file_sha256(path)
-    source = SourceFile(path, scratch, mapping)
+    source = SourceFile(path, scratch, mapping, keep_hidden=keep_hidden)
     try:
         for entry in reader.read(source):
             if isinstance(entry, Refusal):
                 yield entry
                 continue
             document = msgspec.structs.replace(
-                entry.document,
+                without_hidden_characters(entry.document, source.hidden),
                 provenance=Provenance(source=path.name, sha256=digest, reader=reader.label, member=entry.member),
                 notices=(*entry.document.notices, *source.notices),
             )
             if reader.may_hold_case and not _is_study(document):
                 document = assign_roles(document)
-            yield DocumentWithImages(document, scratch if reader.extracts_images else path.parent)
+            images = scratch if reader.extracts_images else path.parent
+            yield DocumentWithImages(document, images, source.hidden.take(document.id))
     except InputError as err:
         raise type(err)(err.what, where=err.where or str(path), fix=err.fix) from err
     except OSError as err:

@@ -14,11 +14,12 @@ from msgspec import Struct, field
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, SWAPPED_PROMPT
+from hoofbeat.judging.canary import PROMPT as CANARY_PROMPT
 from hoofbeat.judging.catalogue import criteria_named, verdict_labels
 from hoofbeat.judging.humans import LabelFile, SheetDesign, design_of, human_judgments, read_labels
 from hoofbeat.judging.judging_pass import JudgingJob, JudgingPass, choose_aspects
 from hoofbeat.judging.judgments_folder import HUMAN, KIND, AnswerFolder
-from hoofbeat.judging.probes import probe_figures
+from hoofbeat.judging.probes import INJECTION, probe_figures
 from hoofbeat.judging.scorers import Scorer
 from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.models.model import model_facts
@@ -126,6 +127,7 @@ def _settings(judging: JudgingPass) -> dict[str, object]:
         **({"judges": judges} if judges else {}),
         **({"conditions": list(job.conditions)} if job.conditions else {}),
         **({"probes": list(job.probes), "probe_size": job.probe_size} if job.probes else {}),
+        **({"canary": True} if job.canary else {}),
         **_scorer_settings(judging),
         **({"annotators": sorted(people)} if people else {}),
         **_labelled(job, before),
@@ -211,6 +213,8 @@ def _prompts(judging: JudgingPass) -> dict[str, str]:
     roles = {each.role: each.template.label for each in judging.criteria if isinstance(each, Aspect)}
     if "order" in judging.job.probes:
         roles["probe of order"] = load_prompt(SWAPPED_PROMPT).label
+    if judging.job.canary or INJECTION in judging.job.probes:
+        roles["check code"] = load_prompt(CANARY_PROMPT).label
     return roles
 
 
@@ -274,6 +278,7 @@ def plan_judging(
     conditions: Sequence[str] = (),
     probes: Sequence[str] = (),
     probe_size: int = 50,
+    canary: bool = False,
     seed: int = 0,
     encoder: str = "minilm",
     idf: bool = False,
@@ -287,7 +292,8 @@ def plan_judging(
     """Check what is to be judged, read people's labels and load the judges; models are loaded for what asks one.
 
     `by` are aspects and scorers; `humans` are files of people's labels about `aspect`, by `annotator` where a file does
-    not say by whom. `benchmark` is a later version of the questions, by whose right answers is judged.
+    not say by whom. `canary` puts a check code into every call. `benchmark` is a later version of the questions, by
+    whose right answers is judged.
     """
     later = _take_answers(folder, benchmark) if benchmark else None
     aspects = _aspects(folder, by, probes, labelled=bool(humans))
@@ -305,6 +311,7 @@ def plan_judging(
         baseline=baseline,
         probes=tuple(probes),
         probe_size=probe_size,
+        canary=canary,
         seed=seed,
         humans=people.judgments,
         files=people.files,

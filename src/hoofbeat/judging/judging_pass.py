@@ -18,11 +18,12 @@ from msgspec import Struct
 from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
+from hoofbeat.judging.canary import with_canary
 from hoofbeat.judging.catalogue import all_criteria, criteria_named, explains
 from hoofbeat.judging.criteria import Criterion, Key, Takes, answer_key, empty_judgment, no_answer_failure
 from hoofbeat.judging.humans import LabelFile
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, Probe, Survey
-from hoofbeat.judging.probes import probe_judge, probe_request
+from hoofbeat.judging.probes import probe_judge, probe_requests
 from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
 from hoofbeat.judging.scorers.choice import CHOICE, judge_choice
 from hoofbeat.judging.stratified_sample import ReservoirSample
@@ -128,7 +129,8 @@ _encode = msgspec.json.Encoder().encode
 class JudgingJob(Struct, frozen=True, kw_only=True):
     """What is to be judged, and by whom.
 
-    `humans` are labels of people, which are written beside the judgments, `files` where they came from.
+    `humans` are labels of people, which are written beside the judgments, `files` where they came from. With `canary`,
+    calls carry a check code (`canary`).
     """
 
     aspects: tuple[str, ...] = ()
@@ -141,6 +143,7 @@ class JudgingJob(Struct, frozen=True, kw_only=True):
     probes: tuple[str, ...] = ()
     probe_size: int = 50
     seed: int = 0
+    canary: bool = False
     humans: tuple[Judgment, ...] = ()
     files: tuple[LabelFile, ...] = ()
 
@@ -221,18 +224,14 @@ class JudgingPass:
                     for judge in self.job.judges:
                         found[aspect.name] += judge.estimate(self._requests(judge, aspect, chosen))
         for judge in self.job.judges if self.job.probes else ():
-            asked = [
-                probe_request(probe, self.folder.questions[answer.question], answer)
-                for probe in self.job.probes
-                for answer in draw.drawn()
-            ]
+            asked = probe_requests(self.job.probes, self.folder.questions, draw.drawn())
             found["probes"] = found.get("probes", Estimate()) + judge.estimate(asked)
         return found
 
     def _requests(self, judge: Model, aspect: Aspect, answers: Iterable[Answer]) -> list[ChatRequest]:
         questions = self.folder.questions
         return [
-            asked.request
+            with_canary(asked.request).request if self.job.canary else asked.request
             for answer in answers
             for asked in aspect.ask(questions.get(answer.question), answer, aspect.window(judge))
             if asked.request is not None
@@ -316,8 +315,11 @@ class JudgingPass:
         said = []
         for judge in self.job.judges:
             try:
+                told = Within(task)
                 said.append(
-                    ask_judge(judge, aspect, self.folder.questions, chosen, progress=Within(task)) if chosen else []
+                    ask_judge(judge, aspect, self.folder.questions, chosen, canary=self.job.canary, progress=told)
+                    if chosen
+                    else []
                 )
             except BatchPending as err:
                 self._pending.append(err)
@@ -350,12 +352,13 @@ class JudgingPass:
                 draw.offer(answer_key(answer), answer)
 
     def _probe(self, draw: ReservoirSample[Answer], folder: Path, progress: Progress) -> None:
-        drawn = draw.drawn()
-        for judge in self.job.judges if self.job.probes else ():
-            try:
-                self.probes += probe_judge(judge, self.job.probes, self.folder.questions, drawn, progress=progress)
-            except BatchPending as err:
-                self._pending.append(err)
+        drawn, questions = draw.drawn(), self.folder.questions
+        for judge in self.job.judges:
+            for probe in self.job.probes:  # each by itself: some wait for replies of a batch longer than others
+                try:
+                    self.probes += probe_judge(judge, [probe], questions, drawn, progress=progress)
+                except BatchPending as err:
+                    self._pending.append(err)
         self._stop_if_pending()
         before = self.folder.artefact
         earlier = list(read_jsonl(before.file("probes.jsonl"), Probe)) if before.has("probes.jsonl") else []

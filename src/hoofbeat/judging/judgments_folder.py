@@ -28,6 +28,8 @@ class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One answer judged twice: as it was, and with something changed that should not matter.
 
     `words` is how long the answer is. Where either verdict is missing, `failure` says why, and the pair does not count.
+    In a probe of instructions, `injection` of this `kind` asks for the label `target`; `flagged` says whether the rules
+    find it, and `check_before` and `check_after` what became of the check codes.
     """
 
     probe: str
@@ -40,6 +42,12 @@ class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True):
     after: str = ""
     words: int = 0
     failure: str = ""
+    injection: str = ""
+    kind: str = ""
+    target: str = ""
+    flagged: bool = False
+    check_before: str = ""
+    check_after: str = ""
 
     @property
     def flipped(self) -> bool:

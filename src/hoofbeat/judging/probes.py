@@ -3,25 +3,31 @@
 order        the answer comes before the reference instead of after it
 length       the same answer, with harmless words behind it
 consistency  the same call once more
+injection    the answer tells the judge to give the other label (`injections`), in 70 ways of 14 kinds
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hoofbeat.findings.injection_figures import InjectedVerdict, InjectionFigures, injection_figures
 from hoofbeat.findings.intervals import Interval, share_interval
 from hoofbeat.judging.aspect import JudgeRequest
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, swapped_request
+from hoofbeat.judging.canary import with_canary
+from hoofbeat.judging.injections import injected, is_flagged, other_label, planned
 from hoofbeat.judging.judgments_folder import Probe
-from hoofbeat.judging.votes import cast_vote
+from hoofbeat.judging.votes import cast_vote, checked_vote
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Question, Vote
 
-PROBES = ("order", "length", "consistency")
+INJECTION = "injection"
+PROBES = ("order", "length", "consistency", INJECTION)
 
 _PADDING = (
     "This answer was written with the whole case in view.",
@@ -61,19 +67,20 @@ def probe_judge(
 ) -> list[Probe]:
     """Probe one judge on these answers, which must be such that it can judge them.
 
-    Every call is an item of its own: a batch folder then takes both calls of a probe in one round.
+    Every call is an item of its own: a batch folder then takes both calls of a probe in one round. Instructions take
+    two rounds: they ask for another label than the judge's.
     """
 
     async def vote(request: ChatRequest) -> Vote:
         return await cast_vote(model, EQUIVALENCE, JudgeRequest(request=request))
 
-    items = [(probe, answer) for probe in probes for answer in answers]
+    items = [(probe, answer) for probe in probes if probe != INJECTION for answer in answers]
     asked: list[ChatRequest] = []
     for probe, answer in items:
         question = questions[answer.question]
         asked += [EQUIVALENCE.request(question, answer, None), probe_request(probe, question, answer)]
-    votes = model.run(asked, vote, title="probing the judge", progress=progress)
-    return [
+    votes = model.run(asked, vote, title="probing the judge", progress=progress) if asked else []
+    found = [
         Probe(
             probe=probe,
             judge=model.spec,
@@ -88,6 +95,103 @@ def probe_judge(
         )
         for (probe, answer), before, after in zip(items, votes[::2], votes[1::2], strict=True)
     ]
+    return found + (probe_injections(model, questions, answers, progress=progress) if INJECTION in probes else [])
+
+
+def probe_injections(
+    model: Model,
+    questions: Mapping[str, Question],
+    answers: Sequence[Answer],
+    *,
+    progress: Progress = SILENT,
+) -> list[Probe]:
+    """Judge answers as they are, then with an instruction that asks for the other label than the judge's.
+
+    All calls have a check code. What is planted is not counted among instructions found in material.
+    """
+
+    async def vote(request: ChatRequest) -> tuple[Vote, str]:
+        return await checked_vote(model, EQUIVALENCE, replace(request, flags=()))
+
+    plan = planned(len(answers))
+    used = sorted({each.place for each in plan})
+    clean = [EQUIVALENCE.request(questions[answers[place].question], answers[place], None) for place in used]
+    before = dict(
+        zip(
+            used,
+            model.run(clean, vote, title="probing the judge: without instructions", progress=progress),
+            strict=True,
+        )
+    )
+    asked = [each for each in plan if before[each.place][0].label]
+    texts = {
+        each: injected(
+            answers[each.place].text,
+            each.injection,
+            other_label(before[each.place][0].label, EQUIVALENCE.labels),
+            _LABEL_FIELD,
+        )
+        for each in asked
+    }
+    changed = [_injected_request(questions, answers[each.place], texts[each]) for each in asked]
+    told = model.run(changed, vote, title="probing the judge: with instructions", progress=progress)
+    after = dict(zip(asked, told, strict=True))
+    found = []
+    for each in plan:
+        answer, (first, check) = answers[each.place], before[each.place]
+        second, checked = after.get(each, (Vote(judge=model.spec), ""))
+        found.append(
+            Probe(
+                probe=INJECTION,
+                judge=model.spec,
+                question=answer.question,
+                model=answer.model,
+                condition=answer.condition,
+                sample=answer.sample,
+                before=first.label,
+                after=second.label,
+                words=len(answer.text.split()),
+                failure=_failure(first, second),
+                injection=each.injection.id,
+                kind=each.injection.kind,
+                target=other_label(first.label, EQUIVALENCE.labels),
+                flagged=is_flagged(answer.text, texts[each]) if each in texts else False,
+                check_before=check,
+                check_after=checked,
+            )
+        )
+    return found
+
+
+_LABEL_FIELD = "label"
+
+
+def _injected_request(questions: Mapping[str, Question], answer: Answer, text: str) -> ChatRequest:
+    return EQUIVALENCE.request(questions[answer.question], replace(answer, text=text), None)
+
+
+def probe_requests(
+    probes: Sequence[str], questions: Mapping[str, Question], answers: Sequence[Answer]
+) -> list[ChatRequest]:
+    """The calls that probes add to those of judging, for an estimate."""
+    asked = [
+        probe_request(probe, questions[answer.question], answer)
+        for probe in probes
+        if probe != INJECTION
+        for answer in answers
+    ]
+    if INJECTION in probes:
+        plan = planned(len(answers))
+        label = EQUIVALENCE.labels[0]
+        clean = [answers[place] for place in sorted({each.place for each in plan})]
+        made = [EQUIVALENCE.request(questions[answer.question], answer, None) for answer in clean]
+        for each in plan:
+            answer = answers[each.place]
+            made.append(
+                _injected_request(questions, answer, injected(answer.text, each.injection, label, _LABEL_FIELD))
+            )
+        asked += [with_canary(request).request for request in made]
+    return asked
 
 
 def _failure(*votes: Vote) -> str:
@@ -170,11 +274,36 @@ def probe_figures(probes: Sequence[Probe]) -> list[dict[str, object]]:
             "to_mismatch": each.to_mismatch,
             "unscored": each.unscored,
         }
+        if each.probe == INJECTION:
+            (mine,) = injection_probes(probe for probe in probes if probe.judge == each.judge)
+            row["injections"] = msgspec.to_builtins(mine)
         if each.probe == "length":
             row |= {**_share("equivalent_short", each.short, each.intervals[1]), "n_short": each.short[1]}
             row |= {**_share("equivalent_long", each.long, each.intervals[2]), "n_long": each.long[1]}
         rows.append(row)
     return rows
+
+
+def injection_probes(probes: Iterable[Probe]) -> tuple[InjectionFigures, ...]:
+    """What the probes of instructions show, by judge and kind."""
+    return injection_figures(
+        [
+            InjectedVerdict(
+                judge=each.judge,
+                kind=each.kind,
+                question=each.question,
+                item="\x1f".join((each.question, each.model, each.condition, str(each.sample))),
+                before=each.before,
+                after=each.after,
+                target=each.target,
+                flagged=each.flagged,
+                check_before=each.check_before,
+                check_after=each.check_after,
+            )
+            for each in probes
+            if each.probe == INJECTION
+        ]
+    )
 
 
 def _share(name: str, counts: tuple[int, int], interval: Interval) -> dict[str, object]:

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from hoofbeat.findings.injection_figures import CODE_MISSING
 from hoofbeat.judging.aspect import Aspect, JudgeRequest
+from hoofbeat.judging.canary import canary_failure, with_canary
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Judgment, Question, Vote
 
 if TYPE_CHECKING:
-    from hoofbeat.models.model import Model
+    from hoofbeat.models.model import Model, StructuredReply
+    from hoofbeat.models.requests import ChatRequest
 
 
 JudgeVote = tuple[str, Vote]
@@ -31,23 +34,43 @@ def ask_judge(
     questions: Mapping[str, Question],
     answers: Sequence[Answer],
     *,
+    canary: bool = False,
     title: str = "judging",
     progress: Progress = SILENT,
 ) -> list[list[JudgeVote]]:
-    """What one judge says of each answer: a vote each, or one for each passage of it."""
+    """What one judge says of each answer: a vote each, or one for each passage of it.
+
+    With `canary`, calls carry a check code, and a vote without it is a failure.
+    """
 
     async def work(answer: Answer) -> list[JudgeVote]:
         asked = aspect.ask(questions.get(answer.question), answer, aspect.window(model))
-        return [(each.passage, await cast_vote(model, aspect, each)) for each in asked]
+        return [(each.passage, await cast_vote(model, aspect, each, canary=canary)) for each in asked]
 
     return model.run(answers, work, title=title, progress=progress)
 
 
-async def cast_vote(model: Model, aspect: Aspect, asked: JudgeRequest) -> Vote:
+async def cast_vote(model: Model, aspect: Aspect, asked: JudgeRequest, *, canary: bool = False) -> Vote:
     """One vote: what the judge says, or why it says nothing."""
     if asked.request is None:
         return Vote(judge=model.spec, failure=asked.failure)
+    if canary:
+        vote, check = await checked_vote(model, aspect, asked.request)
+        if check == CODE_MISSING:
+            return Vote(judge=model.spec, failure=canary_failure(vote.label), calls=vote.calls)
+        return vote
     outcome = await model.chat_json(asked.request)
+    return _vote(model, aspect, outcome)
+
+
+async def checked_vote(model: Model, aspect: Aspect, request: ChatRequest) -> tuple[Vote, str]:
+    """A vote on a call with a check code, and what became of the code; empty where there is no reply."""
+    checked = with_canary(request)
+    outcome = await model.chat_json(checked.request, reads=checked.reads)
+    return _vote(model, aspect, outcome), "" if isinstance(outcome, Failure) else checked.state(outcome.value)
+
+
+def _vote(model: Model, aspect: Aspect, outcome: StructuredReply | Failure) -> Vote:
     if isinstance(outcome, Failure):
         return Vote(judge=model.spec, failure=outcome)
     reply = aspect.read(outcome.value)

@@ -331,20 +331,26 @@ class Model:
             f"than {self.reasoning} tokens of reasoning (--reasoning, or reasoning in hoofbeat.toml)",
         )
 
-    async def chat_json(self, request: ChatRequest) -> StructuredReply | Failure:
-        """Ask for a JSON object of the request's schema; output that does not fit gets one repair."""
+    async def chat_json(
+        self, request: ChatRequest, *, reads: dict[str, object] | None = None
+    ) -> StructuredReply | Failure:
+        """Ask for a JSON object of the request's schema; output that does not fit gets one repair.
+
+        `reads` is the schema by which replies are read, where it takes more than the one that is sent.
+        """
         assert request.schema is not None, "chat_json needs a schema"
+        schema = reads or request.schema
         first = await self.chat(request)
         if isinstance(first, Failure):
             return first
-        value = read_object(first.reply, request.schema)
+        value = read_object(first.reply, schema)
         if not isinstance(value, UnreadableOutput):
             return StructuredReply(value=value, reply=first.reply, calls=first.calls)
         second = await self.chat(repair_request(request, first.reply, value))
         if isinstance(second, Failure):
             return msgspec.structs.replace(second, attempts=second.attempts + 1)
         calls = first.calls + second.calls
-        repaired = read_object(second.reply, request.schema)
+        repaired = read_object(second.reply, schema)
         if isinstance(repaired, UnreadableOutput):
             return Failure(kind=repaired.kind, message=repaired.message, attempts=2)
         return StructuredReply(value=repaired, reply=second.reply, calls=calls)

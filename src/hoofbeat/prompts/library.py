@@ -23,12 +23,21 @@ _FOLDER = resources.files("hoofbeat.prompts") / "files"
 _HEAD = re.compile(r"\A\+\+\+\n(.*?)\n\+\+\+\n(.*)\Z", re.DOTALL)
 _PART = re.compile(r"^## (system|user|output)\n", re.MULTILINE)
 _CONTROL = re.compile(
-    r"<(?=[|｜])|(?<=[|｜])>"  # <|im_end|> and its kin
-    r"|<(?=/?(?:think|thinking|reasoning|s|bos|eos|pad|unk|system|user|assistant|tool_call|(?:start|end)_of_turn)>)"
-    r"|<(?=</?SYS>>)|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
-    re.IGNORECASE,
+    # ChatML, Llama 3, Phi, Qwen, Command R, Harmony: <|im_end|> and its kin; DeepSeek's have wide bars
+    r"<(?=/?[|｜])|(?<=[|｜])>"
+    # Llama 2, Gemma, Qwen's tools, reasoning
+    r"|<(?=/?(?:think|thinking|reasoning|s|system|user|assistant|model|tools?|tool_(?:call|response)s?)>)"
+    r"|<(?=/?(?:bos|eos|pad|unk|cls|sep|mask|eop)(?:_token)?>)"  # Gemma, Command R
+    r"|<(?=(?:start|end)_of_(?:turn|image)>)|<(?=unused\d{1,4}>)"
+    r"|<(?=</?SYS>>)|(?<=<)<(?=/?SYS>>)"
+    # Llama 2, Mistral
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|THINK|ARGS|CALL_ID|PREFIX|MIDDLE"
+    r"|SUFFIX|IMG|IMG_BREAK|IMG_END|CONTROL_\d{1,4})\])"
+    # Claude's turns begin a line; a wide colon reads the same
+    r"|(?<=^Human):|(?<=^Assistant):",
+    re.IGNORECASE | re.MULTILINE,
 )
-_HARMLESS = {"<": "‹", ">": "›", "[": "⟦"}
+_HARMLESS = {"<": "‹", ">": "›", "[": "⟦", ":": "："}
 _FENCE = re.compile(r"[<＜﹤](?=\s*[/／]?\s*material)", re.IGNORECASE)
 
 

@@ -3,7 +3,8 @@
 Invented and marked so; written for this project. It is the content of the demo and the fixture of the tests: for every
 case the gold says diagnosis, decisive step and trap, for every pair of handbooks how they relate on each question.
 `example` has a small audit for each domain pack: its sources, questions, what each source says, and every relation.
-`hard_pairs` are 60 pairs of invented answers on which strong judges differ.
+`hard_pairs` are 60 pairs of invented answers on which strong judges differ. `injections` are 70 texts that tell a judge
+which label to give.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "CaseQuestion",
     "CaseSearch",
     "HardPair",
+    "Injection",
     "PatientGold",
     "PatientQuestion",
     "PlantedRelation",
@@ -37,6 +39,7 @@ __all__ = [
     "example_names",
     "handbook_files",
     "hard_pairs",
+    "injections",
     "patient_gold",
     "patient_questions",
     "recorded_replies",
@@ -146,6 +149,21 @@ class HardPair(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Injection(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An invented text that tells a judge which label to give.
+
+    `{label}` and `{field}` are where the label and its field are named. Where `encoding` is given (base64, rot13, leet,
+    reversed, spaced), `payload` is written so in place of `{payload}`.
+    """
+
+    invented: bool
+    id: str
+    kind: str
+    text: str
+    payload: str = ""
+    encoding: str = ""
+
+
 class TeachingAudit(Struct, frozen=True, kw_only=True):
     """A small invented audit for one domain pack, with everything that is planted in it."""
 
@@ -223,6 +241,11 @@ def recorded_replies() -> Path:
 def hard_pairs() -> list[HardPair]:
     """The 60 hard pairs, ten of each kind."""
     return list(_read("hard_pairs.jsonl", HardPair))
+
+
+def injections() -> list[Injection]:
+    """The 70 texts that tell a judge what to say, five of each kind."""
+    return list(_read("injections.jsonl", Injection))
 
 
 def example_names() -> list[str]:

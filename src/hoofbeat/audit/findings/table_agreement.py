@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from hoofbeat.audit.findings.label_scores import LabelScore, f1_scores, label_replicates, label_table
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, lazy, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
-from hoofbeat.audit.sample_records import TrialPair, TrialVerdict
+from hoofbeat.audit.sample_records import TrialInjection, TrialPair, TrialVerdict
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.agreement import Agreement, agreement, chance_corrected
+from hoofbeat.findings.injection_figures import InjectedVerdict, InjectionFigures, injection_figures
 from hoofbeat.findings.intervals import (
     CLUSTERED,
     SAMPLES,
@@ -327,7 +328,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     again. `exchanged` of the pairs are right with the answers exchanged, `both` in either order. `chance` is what
     guessing evenly among the labels gives, `commonest_share` what always saying the `commonest` planted label gives;
     `two_way_share` is that of the two-way question. `better` says whether both intervals of accuracy lie above the
-    larger of the two. `kinds` are the scores of hard pairs by kind; there, labels are `CARE`.
+    larger of the two. `kinds` are the scores of hard pairs by kind; there, labels are `CARE`. `injections` say how
+    often instructions inside an answer change the label of each judge, where that was tried.
     """
 
     right: int
@@ -345,6 +347,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     two_way_share: float
     better: bool
     kinds: tuple[KindScore, ...] = ()
+    injections: tuple[InjectionFigures, ...] = ()
 
     @property
     def n(self) -> int:
@@ -407,6 +410,27 @@ def trial_figures(pairs: Sequence[TrialPair], domain: RelationLabels, *, seed: i
         commonest_share=share,
         two_way_share=max(diverging, len(pairs) - diverging) / len(pairs),
         better=min(found.accuracy_interval.low, by_question.low) > max(chance, share),
+    )
+
+
+def trial_injections(tried: Sequence[TrialInjection]) -> tuple[InjectionFigures, ...]:
+    """What instructions inside an answer changed, by judge."""
+    return injection_figures(
+        [
+            InjectedVerdict(
+                judge=each.judge,
+                kind=each.kind,
+                question=each.question,
+                item="\x1f".join((each.question, each.a, each.b)),
+                before=each.before,
+                after=each.after,
+                target=each.target,
+                flagged=each.flagged,
+                check_before=each.check_before,
+                check_after=each.check_after,
+            )
+            for each in tried
+        ]
     )
 
 

@@ -5,6 +5,9 @@ asked is the audit's own call in the audit's own order, and once more with the t
 
 Hard pairs are for judges that get all of those right. There are ten of each kind: negation, unit, population, strength,
 silence and list order. Half of them tell the same care in other words, so one constant answer gets half at most.
+
+Instructions (`judging.injections`) are put into one answer of a pair, and ask for a label on the other side of what the
+judge says without them. All of these calls carry a check code (`judging.canary`).
 """
 
 from __future__ import annotations
@@ -21,16 +24,19 @@ from msgspec.structs import replace
 
 from hoofbeat.audit.audit_folder import judge_identities
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.table_agreement import SAME_CARE, Trial, trial_figures
+from hoofbeat.audit.findings.table_agreement import SAME_CARE, Trial, trial_figures, trial_injections
 from hoofbeat.audit.judge_votes import Judges, judge_roles, judges_of
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
 from hoofbeat.audit.pair_plan import PairVerdict, asked_order, same_answer_form
-from hoofbeat.audit.sample_records import TrialPair, TrialVerdict
+from hoofbeat.audit.sample_records import TrialInjection, TrialPair, TrialVerdict
 from hoofbeat.errors import ArtefactError, InputError, UsageError
+from hoofbeat.judging.canary import PROMPT as CANARY
+from hoofbeat.judging.canary import with_canary
+from hoofbeat.judging.injections import Planted, injected, is_flagged, planned
 from hoofbeat.judging.stratified_sample import ReservoirSample
-from hoofbeat.models import Estimate
+from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Pack
+from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
@@ -38,7 +44,9 @@ from hoofbeat.teaching import example, example_names, hard_pairs
 
 KIND = "trial"
 PAIRS = "pairs.jsonl"
+INJECTIONS = "injections.jsonl"
 PROMPT = "compare"
+_LABEL_FIELD = "classification"
 
 
 class TrialFolder:
@@ -56,6 +64,18 @@ class TrialFolder:
     def pairs(self) -> list[TrialPair]:
         """Every pair with what was said of it."""
         return list(read_jsonl(self.artefact.file(PAIRS), TrialPair))
+
+    @cached_property
+    def injections(self) -> list[TrialInjection]:
+        """Every pair that was judged with an instruction in it; none where that was not tried."""
+        has = self.artefact.has(INJECTIONS)
+        return list(read_jsonl(self.artefact.file(INJECTIONS), TrialInjection)) if has else []
+
+    def figures(self, pack: Pack) -> Trial:
+        """What the trial found."""
+        seed = self.artefact.manifest.seeds.get("bootstrap", 0)
+        found = trial_figures(self.pairs, RelationLabels.of(pack.labels), seed=seed)
+        return replace(found, injections=trial_injections(self.injections))
 
     def is_of(self, judge: Judges, pack: Pack) -> bool:
         """Whether this very judge (these judges together) was tried, on this pack, with the prompt that audits use."""
@@ -182,6 +202,93 @@ def _heard(verdict: PairVerdict) -> TrialVerdict:
     )
 
 
+# Instructions inside an answer
+
+
+def estimate_injections(judge: Judges, pairs: Sequence[TrialPair], pack: Pack) -> Estimate:
+    """What instructions would cost: a call per pair that is used, and one per instruction, for each judge."""
+    plan = planned(len(pairs))
+    label = pack.judged[0].name
+    asked = [_pair_request(pairs[place], pack) for place in sorted({each.place for each in plan})]
+    asked += [_pair_request(_with_injection(pairs[each.place], each, label), pack) for each in plan]
+    requests = [with_canary(request).request for request in asked]
+    return sum((model.estimate(requests) for model in judges_of(judge)), Estimate())
+
+
+def put_injections(
+    judge: Judges, pairs: Sequence[TrialPair], pack: Pack, *, progress: Progress = SILENT
+) -> list[TrialInjection]:
+    """Each judge on pairs as they are, then with an instruction that asks for another label than the judge's."""
+    return [each for model in judges_of(judge) for each in _injections_of(model, pairs, pack, progress)]
+
+
+def _injections_of(model: Model, pairs: Sequence[TrialPair], pack: Pack, progress: Progress) -> list[TrialInjection]:
+    judge = PairJudge(model, pack)
+
+    async def ask(request: ChatRequest) -> PairVerdict:
+        # what is planted is not counted among instructions found in material
+        return await judge.judge_checked(replace(request, flags=()), model)
+
+    plan = planned(len(pairs))
+    used = sorted({each.place for each in plan})
+    clean = [_pair_request(pairs[place], pack) for place in used]
+    said = model.run(clean, ask, title="trying without instructions", progress=progress)
+    before = dict(zip(used, said, strict=True))
+    asked = {
+        each: _with_injection(pairs[each.place], each, _other_side(before[each.place].label, pack))
+        for each in plan
+        if before[each.place].label
+    }
+    changed = [_pair_request(pair, pack) for pair in asked.values()]
+    told = model.run(changed, ask, title="trying with instructions", progress=progress)
+    after = dict(zip(asked, told, strict=True))
+    found = []
+    for each in plan:
+        pair, first = pairs[each.place], before[each.place]
+        second, failure = after.get(each, PairVerdict()), first.failure
+        failure = failure or second.failure
+        changed_pair = asked.get(each)
+        found.append(
+            TrialInjection(
+                question=pair.question,
+                a=pair.a,
+                b=pair.b,
+                judge=model.spec,
+                injection=each.injection.id,
+                kind=each.injection.kind,
+                side="a" if each.first else "b",
+                target=_other_side(first.label, pack) if first.label else "",
+                before=first.label,
+                after=second.label,
+                flagged=changed_pair is not None and is_flagged(_side(pair, each), _side(changed_pair, each)),
+                check_before=first.check,
+                check_after=second.check,
+                failure=f"{failure.kind}: {failure.message}" if failure else "",
+            )
+        )
+    return found
+
+
+def _pair_request(pair: TrialPair, pack: Pack) -> ChatRequest:
+    return comparison_request(_question(pair), pair.answer_a, pair.answer_b, pack)
+
+
+def _side(pair: TrialPair, each: Planted) -> str:
+    return pair.answer_a if each.first else pair.answer_b
+
+
+def _with_injection(pair: TrialPair, each: Planted, label: str) -> TrialPair:
+    text = injected(_side(pair, each), each.injection, label, _LABEL_FIELD)
+    return replace(pair, answer_a=text) if each.first else replace(pair, answer_b=text)
+
+
+def _other_side(label: str, pack: Pack) -> str:
+    """The label to ask for: the strongest that diverges where the judge's does not, else the first that does not."""
+    mild = [each.name for each in pack.judged if not each.diverges]
+    strong = [each.name for each in pack.judged if each.diverges]
+    return mild[0] if label in strong else strong[-1]
+
+
 # The folder
 
 
@@ -193,14 +300,18 @@ def write_trial(
     *,
     limit: int,
     seed: int,
+    injections: Sequence[TrialInjection] = (),
     command: Sequence[str] = (),
 ) -> tuple[Artefact, Trial]:
     """Write the folder of pairs that a judge was asked about, and give their figures."""
     figures = trial_figures(pairs, RelationLabels.of(pack.labels), seed=seed)
+    figures = replace(figures, injections=trial_injections(injections))
     failures = Counter(pair.said.failure.kind for pair in pairs if pair.said and pair.said.failure)
     failed = failures.total()
     with create(target, replace_kind=KIND) as draft:
         write_jsonl(draft.path / PAIRS, pairs)
+        if injections:
+            write_jsonl(draft.path / INJECTIONS, injections)
         draft.finish(
             Manifest(
                 kind=KIND,
@@ -210,7 +321,10 @@ def write_trial(
                 settings={"pack": pack_label(pack), "limit": limit, **({"hard": True} if figures.kinds else {})},
                 seeds={"draw": seed, "bootstrap": seed},
                 models={role: model.identity for role, model in judge_roles(judge).items()},
-                prompts={PROMPT: pack.prompt(PROMPT).label},
+                prompts={
+                    PROMPT: pack.prompt(PROMPT).label,
+                    **({CANARY: load_prompt(CANARY).label} if injections else {}),
+                },
                 counts=Counts(kept=len(pairs) - failed, failed=failed, failures=dict(sorted(failures.items()))),
                 cost=sum((model.cost for model in judges_of(judge)), Cost()),
                 metrics=msgspec.to_builtins(figures),
@@ -228,9 +342,7 @@ def trial_of(path: Path, judge: Judges, pack: Pack) -> tuple[dict[str, object], 
             where=str(path),
             fix=f"run a trial of this judge: {trial_command(judge, pack.name)}",
         )
-    seed = folder.artefact.manifest.seeds.get("bootstrap", 0)
-    figures = trial_figures(folder.pairs, RelationLabels.of(pack.labels), seed=seed)
-    return msgspec.to_builtins(figures), folder.artefact.reference()
+    return msgspec.to_builtins(folder.figures(pack)), folder.artefact.reference()
 
 
 def trials_beside(output: Path, judge: Judges, pack: Pack) -> Iterator[Path]:

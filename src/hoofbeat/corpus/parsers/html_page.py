@@ -1,7 +1,8 @@
 """HTML: what institutions publish on the web. The words of the page, without the page around them.
 
-Navigation, scripts, forms and what is hidden are left out; where a page marks its main part, that is read. Headings,
-lists, tables and figures keep their structure. The parser loads nothing, runs nothing and resolves nothing.
+Navigation, scripts and forms are left out, and text that a visitor can't see (`html_hidden`); where a page marks its
+main part, that is read. Headings, lists, tables and figures keep their structure. The parser loads nothing, runs
+nothing and resolves nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 
 from lxml import etree
 
+from hoofbeat.corpus.hidden_text import HiddenTexts
+from hoofbeat.corpus.parsers.html_hidden import PageStyles, leave_out_hidden, without
 from hoofbeat.corpus.parsers.prose import TextBuilder, first_line
 from hoofbeat.corpus.parsers.titles import best_title
 from hoofbeat.errors import HostileInputError, InputError
@@ -24,7 +27,6 @@ MAX_CELLS = 100_000
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _HEADING = re.compile(r"h([1-6])")
 _LABEL = re.compile(r"((?:Figure|Fig\.?|Table)\s*\w{1,6})\s*[.:–—-]\s+", re.IGNORECASE)
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _YEAR = re.compile(r"\b(1[89]\d\d|20\d\d)\b")
 _DROPPED = frozenset({
     "script", "style", "noscript", "template", "nav", "form", "button", "select", "input", "textarea", "option",
@@ -55,13 +57,16 @@ _META = {
 }
 
 
-def read_html(data: bytes, stem: str) -> Iterator[Document]:
-    """The one document of a page."""
+def read_html(data: bytes, stem: str, hidden: HiddenTexts | None = None) -> Iterator[Document]:
+    """The one document of a page; `hidden` takes what a visitor can't see."""
     encoding, notices = _encoding(data)
     root = _parse(data, encoding)
+    styles = PageStyles(root)
     _drop(root)
+    main = _main(root)
+    leave_out_hidden(root, main, styles, hidden or HiddenTexts())
     page = _Page()
-    page.read(_main(root))
+    page.read(main)
     about = _about(root)
     sections = page.builder.sections()
     title = squeeze(_words(root.find(".//title")))
@@ -126,25 +131,17 @@ def _parse(data: bytes, encoding: str) -> etree._Element:
 
 
 def _drop(root: etree._Element) -> None:
-    """Take out what a reader of the page does not see or does not come for."""
+    """Take out what a reader of the page does not come for."""
     for node in list(root.iter(etree.Element)):
         parent = node.getparent()
         if parent is None or (node.tag in {"head", "title", "meta", "link"} and parent.tag in {"html", "head"}):
             continue
         if _is_dropped(node):
-            before = node.getprevious()
-            tail = node.tail or ""
-            if before is None:
-                parent.text = (parent.text or "") + tail
-            else:
-                before.tail = (before.tail or "") + tail
-            parent.remove(node)
+            without(node)
 
 
 def _is_dropped(node: etree._Element) -> bool:
-    if node.tag in _DROPPED or node.get("hidden") is not None or node.get("aria-hidden") == "true":
-        return True
-    if node.get("role") in _DROPPED_ROLES or _HIDDEN.search(node.get("style") or ""):
+    if node.tag in _DROPPED or node.get("aria-hidden") == "true" or node.get("role") in _DROPPED_ROLES:
         return True
     if _DROPPED_CLASSES.intersection((node.get("class") or "").lower().split()):
         return True

@@ -3,7 +3,7 @@
 Headings are lines that the bookmarks name, else lines set larger than the body, or bold; their levels follow the
 outline or their sizes. Lines become paragraphs again: words parted at line ends are joined, and a paragraph goes on
 over columns and pages. Pictures are taken out and given to the captions they stand beside. Pages without text (scans)
-are said to be that, not read as empty.
+are said to be that, not read as empty. Text that a reader of the page can't see is left out (`pdf_hidden`).
 
 JPEG data leaves the file unchanged; every other picture becomes PNG. Small images, images repeated page after page
 (logos) and absurd sizes are left out. A picture belongs to the nearest caption of its page, preferably the one below.
@@ -28,6 +28,8 @@ import numpy as np
 import pypdfium2 as pdfium
 from msgspec import Struct, field
 
+from hoofbeat.corpus.hidden_text import HiddenTexts
+from hoofbeat.corpus.parsers.pdf_hidden import PageSight
 from hoofbeat.corpus.parsers.pdf_lines import (
     HYPHEN,
     LARGER,
@@ -218,16 +220,19 @@ class _Content(Struct):
     title: str = ""
 
 
-def read_pdf(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None) -> Iterator[Document]:
+def read_pdf(
+    data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None, hidden: HiddenTexts | None = None
+) -> Iterator[Document]:
     """The one document of a PDF file; what its side file says about it counts first (`side_file`).
 
     Figures name image files that are put into `images` (name, data); without a list pictures are not taken out.
+    `hidden` takes what a reader of the page can't see.
     """
     about = side_file(path)
-    content = _load(data, safe_id(path.stem) if images is not None else "")
+    content = _load(data, safe_id(path.stem) if images is not None else "", hidden or HiddenTexts())
     if not content.pieces:
         raise InputError(
-            f"this PDF has no text: its {len(content.pages)} pages are images or empty",
+            f"this PDF has no text: its {len(content.pages)} pages are images or empty, or their text is hidden",
             fix="recognise its text (OCR) first",
         )
     lines = ordered_lines(without_running_heads(content.pieces, content.pages))
@@ -242,10 +247,10 @@ def read_pdf(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = N
     yield assemble(about if about.title else _titled(about, lines), builder, path.stem)
 
 
-def extract_pdf(data: bytes, path: Path, scratch: Path) -> Iterator[Document]:
+def extract_pdf(data: bytes, path: Path, scratch: Path, hidden: HiddenTexts | None = None) -> Iterator[Document]:
     """The document of a PDF, its pictures put into `scratch`; `path` says where its side file would lie."""
     images: list[tuple[str, bytes]] = []
-    documents = list(read_pdf(data, path, images))
+    documents = list(read_pdf(data, path, images, hidden))
     if images:
         scratch.mkdir(parents=True, exist_ok=True)
     for name, picture in images:
@@ -253,7 +258,7 @@ def extract_pdf(data: bytes, path: Path, scratch: Path) -> Iterator[Document]:
     yield from documents
 
 
-def _load(data: bytes, image_stem: str) -> _Content:
+def _load(data: bytes, image_stem: str, hidden: HiddenTexts) -> _Content:
     try:
         document = pdfium.PdfDocument(data)
     except pdfium.PdfiumError as err:
@@ -267,7 +272,7 @@ def _load(data: bytes, image_stem: str) -> _Content:
         try:
             for index in range(count):
                 with closing(document[index]) as page, closing(page.get_textpage()) as textpage:
-                    _load_page(page, textpage, content, image_stem)
+                    _load_page(page, textpage, content, image_stem, hidden)
         except pdfium.PdfiumError as err:
             number = len(content.pages) + 1
             raise InputError(f"the PDF is broken: page {number} can't be read", fix="repair the file") from err
@@ -278,12 +283,13 @@ def _load(data: bytes, image_stem: str) -> _Content:
     return content
 
 
-def _load_page(page: Any, textpage: Any, content: _Content, image_stem: str) -> None:
+def _load_page(page: Any, textpage: Any, content: _Content, image_stem: str, hidden: HiddenTexts) -> None:
     number = len(content.pages) + 1
     turn = page_turn(textpage)
     left, bottom, right, top = page.get_mediabox()
     _, _, bottom, top = turned(left, right, bottom, top, turn)
-    pieces = page_runs(textpage, number, turn)
+    sight = PageSight(page, textpage)
+    pieces = sight.keep_seen(page_runs(textpage, number, turn, sight.why), turn, hidden)
     if image_stem and sum(len(image.data) for image in content.images) < MAX_IMAGE_BYTES:
         content.images += page_images(page, number, image_stem, turn)
     content.pieces += pieces

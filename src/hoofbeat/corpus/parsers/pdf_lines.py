@@ -12,7 +12,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from statistics import median
 from typing import Any, Literal, NamedTuple, cast
@@ -35,7 +35,10 @@ _PAGE_NUMBER = re.compile(r"(page|p\.)\s*#(\s*(of|/)\s*#)?", re.IGNORECASE)
 
 
 class TextRun(NamedTuple):
-    """Characters on one baseline without a wide gap; `y` is the baseline, from the bottom of the page."""
+    """Characters on one baseline without a wide gap; `y` is the baseline, from the bottom of the page.
+
+    `why` says why a person may not see them.
+    """
 
     text: str
     x0: float
@@ -44,6 +47,7 @@ class TextRun(NamedTuple):
     size: float
     bold: bool
     page: int
+    why: str = ""
 
 
 class PageBox(NamedTuple):
@@ -101,6 +105,7 @@ class _Run:
     """A piece under way."""
 
     def __init__(self) -> None:
+        self.why = ""
         self.characters: list[str] = []
         self.first = -1
         self.x0 = self.x1 = self.y = self.size = 0.0
@@ -122,7 +127,11 @@ class _Run:
         return abs(y - self.y) <= 0.6 * size and -size <= x0 - self.x1 <= WIDE_GAP * size
 
 
-def page_runs(textpage: Any, number: int, turn: Turn = 0) -> list[TextRun]:
+WhyUnseen = Callable[[int, tuple[float, float, float, float]], str]
+"""Why a person may not see a letter, by its number and its box (left, right, bottom, top) on the page."""
+
+
+def page_runs(textpage: Any, number: int, turn: Turn = 0, why: WhyUnseen = lambda _index, _box: "") -> list[TextRun]:
     """The pieces of one page turned upright, in the order in which the file draws them."""
     count = pdfium.FPDFText_CountChars(textpage)
     if count > MAX_CHARACTERS:
@@ -147,9 +156,11 @@ def page_runs(textpage: Any, number: int, turn: Turn = 0) -> list[TextRun]:
         if turn:
             x0, x1, _, _ = turned(x0, x1, bottom.value, top.value, turn)
             _, _, base, _ = turned(x.value, x.value, base, base, turn)
-        if not run.takes(x0, base):
+        unseen = why(index, (left.value, right.value, bottom.value, top.value))
+        if not run.takes(x0, base) or (run.first >= 0 and run.why != unseen):
             _finish(textpage, run, number, pieces)
             run = _Run()
+        run.why = unseen
         size = pdfium.FPDFText_GetFontSize(textpage, index)
         run.add(chr(code), index, x0=x0, x1=x1, y=base, size=size)
     _finish(textpage, run, number, pieces)
@@ -164,7 +175,8 @@ def _finish(textpage: Any, run: _Run, number: int, pieces: list[TextRun]) -> Non
     if raw.endswith(HYPHEN):
         text += HYPHEN
     size = run.size * _scale(textpage, run.first)
-    pieces.append(TextRun(text, run.x0, run.x1, run.y, round(size * 2) / 2, _is_bold(textpage, run.first), number))
+    bold = _is_bold(textpage, run.first)
+    pieces.append(TextRun(text, run.x0, run.x1, run.y, round(size * 2) / 2, bold, number, run.why))
 
 
 def _scale(textpage: Any, index: int) -> float:

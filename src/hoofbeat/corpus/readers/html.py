@@ -9,13 +9,14 @@ from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile, numbered
 
 class _Html(Reader):
     name = "html"
-    summary = "web pages: the main content, without navigation"
+    summary = "web pages: the main content, without navigation and hidden text"
+    version = 2
     suffixes = (".html", ".htm", ".xhtml")
 
     def read(self, source: SourceFile) -> Iterator[DocumentEntry]:
         from hoofbeat.corpus.parsers.html_page import read_html  # noqa: PLC0415 - lxml, only for HTML files
 
-        return numbered(read_html(source.data(), source.stem))
+        return numbered(read_html(source.data(), source.stem, source.hidden))
 
 
 READER = _Html()

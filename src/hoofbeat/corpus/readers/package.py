@@ -19,6 +19,7 @@ from typing import IO
 
 from msgspec import Struct
 
+from hoofbeat.corpus.hidden_text import HiddenTexts
 from hoofbeat.corpus.parsers.archive_members import bounded_content, name_problem, zip_problem
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, refusal
 from hoofbeat.errors import HostileInputError, InputError
@@ -58,13 +59,13 @@ class _Package(Reader):
     extracts_images = True
 
     def read(self, source: SourceFile) -> Iterator[DocumentEntry | Refusal]:
-        return read_package(source.path, source.scratch)
+        return read_package(source.path, source.scratch, source.hidden)
 
 
 READER = _Package()
 
 
-def read_package(path: Path, scratch: Path) -> Iterator[DocumentEntry | Refusal]:
+def read_package(path: Path, scratch: Path, hidden: HiddenTexts | None = None) -> Iterator[DocumentEntry | Refusal]:
     """The documents of a package; images of a single article are put into `scratch` (made if need be) first."""
     articles, papers = _survey(path)
     if not articles and not papers:
@@ -82,7 +83,7 @@ def read_package(path: Path, scratch: Path) -> Iterator[DocumentEntry | Refusal]
                     if alone:
                         held.append((member.name, data))
                         continue
-                    yield from _entries(member.name, data, scratch, alone=False)
+                    yield from _entries(member.name, data, scratch, hidden, alone=False)
                 except InputError as err:
                     yield refusal(member.name, err)
             elif alone and member.suffix in _IMAGES and member.size <= MAX_IMAGE:
@@ -91,22 +92,24 @@ def read_package(path: Path, scratch: Path) -> Iterator[DocumentEntry | Refusal]
                     raise HostileInputError("package refused as hostile: too many images", fix="leave it out")
                 (scratch / _last_name(member.name)).write_bytes(_content(member, MAX_IMAGE))
     for name, data in held:
-        yield from _entries(name, data, scratch, alone=True)
+        yield from _entries(name, data, scratch, hidden, alone=True)
 
 
-def _entries(name: str, data: bytes, scratch: Path, *, alone: bool) -> Iterator[DocumentEntry | Refusal]:
-    for document in _documents(name, data, scratch):
+def _entries(
+    name: str, data: bytes, scratch: Path, hidden: HiddenTexts | None, *, alone: bool
+) -> Iterator[DocumentEntry | Refusal]:
+    for document in _documents(name, data, scratch, hidden):
         yield DocumentEntry(document=document, member=name if not alone else PurePosixPath(name).name)
 
 
-def _documents(name: str, data: bytes, scratch: Path) -> Iterator[Document]:
+def _documents(name: str, data: bytes, scratch: Path, hidden: HiddenTexts | None) -> Iterator[Document]:
     if not data.strip():
         raise InputError("the file is empty", fix="leave it out")
     stem = PurePosixPath(name).stem
     if PurePosixPath(name).suffix.lower() == ".pdf":
         from hoofbeat.corpus.parsers.pdf_document import extract_pdf  # noqa: PLC0415 - PDFium, only for PDFs
 
-        yield from extract_pdf(data, scratch / _last_name(name), scratch)
+        yield from extract_pdf(data, scratch / _last_name(name), scratch, hidden)
     else:
         from hoofbeat.corpus.parsers.jats_article import read_jats  # noqa: PLC0415 - lxml, only for XML
 

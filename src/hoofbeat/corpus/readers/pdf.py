@@ -10,7 +10,7 @@ from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile, numbered
 class _Pdf(Reader):
     name = "pdf"
     summary = "PDF with text: headings, paragraphs and pictures, recognised by position"
-    version = 2
+    version = 3
     suffixes = (".pdf",)
     may_hold_case = True
     extracts_images = True
@@ -18,7 +18,8 @@ class _Pdf(Reader):
     def read(self, source: SourceFile) -> Iterator[DocumentEntry]:
         from hoofbeat.corpus.parsers.pdf_document import extract_pdf  # noqa: PLC0415 - PDFium and NumPy, only for PDFs
 
-        return numbered(extract_pdf(source.data(binary=True), source.path, source.scratch))
+        data = source.data(binary=True)
+        return numbered(extract_pdf(data, source.path, source.scratch, source.hidden))
 
 
 READER = _Pdf()

@@ -17,6 +17,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.records import Comparison
 from hoofbeat.reports.charts import number_matrix
+from hoofbeat.reports.injection_table import injection_blocks
 from hoofbeat.reports.model import Block, Card, Chart, Heading, Notice
 from hoofbeat.reports.section import PlantedLabels, counted, spread
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts, state_of
@@ -203,7 +204,8 @@ def _trial(facts: AuditFacts, prefix: str, *, planted: bool) -> list[Block]:
         note=f"95% intervals; {found.agreement.unscored:,} pairs got no label and count as not right. With the answers "
         f"exchanged {flips.flips:,} of {flips.n:,} labels changed. These pairs are not from this audit.",
     )
-    return [Notice(found.verdict), table, *_kinds(found, prefix)]
+    tried = injection_blocks(found.injections, f"{prefix}-injections")
+    return [Notice(found.verdict), table, *_kinds(found, prefix), *tried]
 
 
 def _kinds(found: Trial, prefix: str) -> list[Block]:

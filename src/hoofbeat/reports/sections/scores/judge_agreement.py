@@ -12,8 +12,9 @@ from hoofbeat.judging import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.catalogue import criterion
 from hoofbeat.judging.judgments_folder import JudgmentFolder
-from hoofbeat.judging.probes import FlipCount, flips
+from hoofbeat.judging.probes import FlipCount, flips, injection_probes
 from hoofbeat.records import Judgment
+from hoofbeat.reports.injection_table import injection_blocks
 from hoofbeat.reports.item_views import answer_key
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure
@@ -356,9 +357,10 @@ def _probes(group: OutcomeSet) -> ScoreBlocks:
         columns=columns,
         rows=tuple(_probe_row(row) for row in found),
         note="order: the answer before the reference; length: harmless words added; consistency: the same call again. "
+        "injection: the answer tells the judge which label to give. "
         "A pair with a failed verdict is unscored and in no share. Halves are by the length of answers.",
     )
-    return ScoreBlocks(blocks=(table,))
+    return ScoreBlocks(blocks=(table, *injection_blocks(injection_probes(probes), f"{group.prefix}-injections")))
 
 
 def _probe_row(row: FlipCount) -> tuple[Cell, ...]:
