@@ -34,6 +34,7 @@ from hoofbeat.store.files import (
     exchange_folders,
     file_sha256,
     inside,
+    is_alive,
     leads_outside,
     output_errors,
     sync_folder,
@@ -387,7 +388,7 @@ def clear_abandoned(folder: Path, name: str | None = None) -> None:
         if found is None or name not in (None, found["name"]):
             continue
         pid = int(found["pid"])
-        if pid != os.getpid() and _alive(pid):  # our own number was a killed process's before (containers)
+        if pid != os.getpid() and is_alive(pid):  # our own number was a killed process's before (containers)
             continue
         if found["suffix"] == "old" and not (folder / found["name"]).exists():
             path.rename(folder / found["name"])
@@ -395,16 +396,6 @@ def clear_abandoned(folder: Path, name: str | None = None) -> None:
             shutil.rmtree(path, ignore_errors=True)
         elif name is None and pid != os.getpid():  # a part of ours may be on its way in another thread
             path.unlink(missing_ok=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 @cache
