@@ -33,7 +33,7 @@ from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.files import inside, leads_outside
-from hoofbeat.store.tables import bare_cell, read_parquet, seeded_number, write_jsonl
+from hoofbeat.store.tables import UNREADABLE, bare_cell, read_parquet, seeded_number, write_jsonl
 from hoofbeat.text import caseless, squeeze
 
 MAX_LABEL = 300
@@ -348,7 +348,7 @@ def options_of(value: object) -> dict[str, str]:
 def _decoded(text: str) -> object:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as err:
+    except UNREADABLE as err:
         raise InputError(f"the options are not readable JSON: {err}") from err
 
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What the decoder raises for JSON that others wrote: damaged, not UTF-8, or nested without end."""
 
 
 def each_line(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
@@ -48,7 +49,7 @@ def each_line(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
                 if not line.isspace():
                     yield offset, decode(line)
                 offset += len(line)
-    except _DAMAGED as err:
+    except UNREADABLE as err:
         raise InputError(
             f"line {number} of {path.name} can't be read: {err}",
             where=str(path),
@@ -72,7 +73,7 @@ def spans_at(path: Path, spans: Iterable[tuple[int, int]], kind: type[T]) -> lis
             for offset, count in spans:
                 stream.seek(offset)
                 found += [decode(stream.readline()) for _ in range(count)]
-    except _DAMAGED as err:
+    except UNREADABLE as err:
         raise InputError(
             f"a line of {path.name} can't be read: {err}", where=str(path), fix="restore the folder, or make it again"
         ) from err

@@ -20,6 +20,7 @@ from hoofbeat.text import raised, safe_id, squeeze
 MAX_DEPTH = 200
 MAX_CELLS = 100_000
 
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _HEADING = re.compile(r"h([1-6])")
 _LABEL = re.compile(r"((?:Figure|Fig\.?|Table)\s*\w{1,6})\s*[.:–—-]\s+", re.IGNORECASE)
@@ -135,10 +136,15 @@ def _drop(root: etree._Element) -> None:
             before = node.getprevious()
             tail = node.tail or ""
             if before is None:
-                parent.text = (parent.text or "") + tail
+                parent.text = _storable((parent.text or "") + tail)
             else:
-                before.tail = (before.tail or "") + tail
+                before.tail = _storable((before.tail or "") + tail)
             parent.remove(node)
+
+
+def _storable(text: str) -> str:
+    """Text as lxml takes it. It reads control characters, also written as references, but does not take them back."""
+    return _NOT_XML.sub(" ", text)
 
 
 def _is_dropped(node: etree._Element) -> bool:
