@@ -62,7 +62,7 @@ def arm(point: KillPoint, counted: Path) -> None:
     connect = sqlite3.connect
 
     def traced(*place: Any, **options: Any) -> sqlite3.Connection:
-        opened = connect(*place, **options)
+        opened: sqlite3.Connection = connect(*place, **options)
         opened.set_trace_callback(happen)
         return opened
 

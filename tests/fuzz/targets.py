@@ -213,7 +213,7 @@ def _endpoint(data: bytes, folder: Path) -> object:
     async def ask() -> list[object]:
         backend = HttpBackend(url="http://127.0.0.1:9/v1", name="m", identity="m")
         backend.post = post  # type: ignore[assignment]
-        replies = [await backend.embed(["a", "b"]), await backend.relevance("a", ["b", "c"])]
+        replies: list[object] = [await backend.embed(["a", "b"]), await backend.relevance("a", ["b", "c"])]
         replies += [
             await score_by_echo(post, "u", "m", "a context", " b"),
             await score_by_forcing(post, "u", "a", " b"),
@@ -332,7 +332,7 @@ def targets() -> list[Target]:
         b"id,predicted,options\n1,A,\"['x','y']\"\n",
         *_real_lines("mcq_predictions.jsonl.gz"),
     ]
-    readers = [
+    readers: list[tuple[str, str, Callable[[], Sequence[bytes]]]] = [
         ("jats", "a.xml", _seeds(cases, _real("jats/*xml"))),
         ("html", "a.html", _seeds([HTML])),
         ("markdown", "a.md", _seeds(books)),
@@ -433,3 +433,7 @@ def _packs() -> list[Path]:
 def _recorded() -> list[bytes]:
     lines = (teaching.cases_folder().parent / "recorded.jsonl").read_bytes().splitlines(keepends=True)
     return [b"".join(lines[:3])]
+
+
+if __name__ == "__main__":
+    _folders()

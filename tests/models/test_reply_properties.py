@@ -96,13 +96,13 @@ def test_what_a_model_said_is_the_same_from_every_provider(text: str, format: st
         "usageMetadata": {"promptTokenCount": read, "candidatesTokenCount": wrote},
     }
     message = {"content": [{"type": "text", "text": text}], "usage": {"input_tokens": read, "output_tokens": wrote}}
-    line: dict[str, Any] = {
+    lines: dict[str, Any] = {
         "openai": {"custom_id": "a", "response": {"status_code": 200, "body": chat}},
         "anthropic": {"custom_id": "a", "result": {"type": "succeeded", "message": message}},
         "gemini": {"key": "a", "response": gemini},
         "vertex": {"request": {"labels": {"hoofbeat_id": "a"}}, "response": gemini},
-    }[format]
-    id, found = read_answer(json.dumps(line).encode())
+    }
+    id, found = read_answer(json.dumps(lines[format]).encode())
     assert id == "a"
     assert isinstance(found, Reply)
     assert (found.text, found.finish) == (text, "stop")

@@ -40,7 +40,7 @@ from hoofbeat.store.files import (
     sync_folder,
     write_bytes,
 )
-from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet
+from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet, table_errors, table_reason
 from hoofbeat.version import __version__
 
 if TYPE_CHECKING:
@@ -509,8 +509,10 @@ def _read_lines(file: Path) -> polars.DataFrame:
         return polars.DataFrame()
     try:
         return polars.read_ndjson(file, infer_schema_length=None)
-    except (OSError, polars.exceptions.PolarsError) as err:
-        raise InputError(f"can't read the table: {err}", where=str(file), fix="make the artefact again") from err
+    except table_errors() as err:
+        raise InputError(
+            f"can't read the table: {table_reason(err)}", where=str(file), fix="make the artefact again"
+        ) from err
 
 
 def _read_cells(file: Path) -> polars.DataFrame:
@@ -521,8 +523,10 @@ def _read_cells(file: Path) -> polars.DataFrame:
         frame = polars.read_csv(
             file, separator="\t" if tabs else ",", quote_char=None if tabs else '"', infer_schema_length=None
         )
-    except (OSError, polars.exceptions.PolarsError) as err:
-        raise InputError(f"can't read the table: {err}", where=str(file), fix="make the artefact again") from err
+    except table_errors() as err:
+        raise InputError(
+            f"can't read the table: {table_reason(err)}", where=str(file), fix="make the artefact again"
+        ) from err
     texts = [name for name, kind in frame.schema.items() if kind == polars.String]
     return frame.with_columns(
         polars.Series(name, [None if cell is None else bare_cell(cell) for cell in frame[name]], dtype=polars.String)
