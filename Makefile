@@ -10,7 +10,7 @@ QUICK  := tests/store tests/prompts tests/findings tests/judging tests/benchmark
 # Compiled bytecode is kept: without it every process that a test starts compiles the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick check format docs golden golden-ray faults bench notebook weights clean
+.PHONY: demo test quick check format docs golden golden-ray faults chaos fuzz bench notebook weights clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hoofbeat needs Python 3.11 or newer; name one with PYTHON=...")'
@@ -67,6 +67,15 @@ golden-ray: $(STAMP)-dev weights
 # What a cluster, a database and model servers do when they die; a quarter of an hour.
 faults: $(STAMP)-dev
 	$(BIN)/python -m tools.faults
+
+# Commands killed (-9) again and again: the bytes of an undisturbed run, and no call paid twice. Half an hour.
+# make chaos CHAOS="--kills 50 --only 'audit*' --seed 7"
+chaos: $(STAMP)-dev weights
+	$(BIN)/python -m tests.chaos.kills $(CHAOS)
+
+# Mutated files, endpoint replies and model outputs: readable errors only. make fuzz FUZZ="--seconds 60 --only 'reader-*'"
+fuzz: $(STAMP)-dev
+	$(BIN)/python -m tests.fuzz.fuzzing $(FUZZ)
 
 notebook: $(STAMP)-dev
 	$(BIN)/python tools/notebook.py docs/notebooks/first_study.py out

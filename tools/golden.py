@@ -418,7 +418,7 @@ def plan(steps: list[Step], patterns: list[str]) -> list[Step]:
     wanted = {step.name for step in steps if not patterns or any(fnmatch.fnmatch(step.name, p) for p in patterns)}
     for step in reversed(steps):
         if step.name in wanted:
-            read = {word.partition("/")[0] for word in step.words} - set(step.outputs)
+            read = {word.partition("/")[0] for word in step.words[1:]} - set(step.outputs)  # without the verb
             wanted |= {other.name for other in steps if read & set(other.outputs)} | set(step.needs)
     return [step for step in steps if step.name in wanted]
 

@@ -5,7 +5,8 @@ from the instructions: a prompt in other words changes the ledger's keys, but no
 material is a case of the teaching set it answers by that case's gold, so that recipes keep questions. A digest of the
 material decides the rest, so that every label and some rejections occur.
 
-Usage: python tools/golden_model.py GOLD.jsonl. It prints its port and ends when its standard input is closed.
+Usage: python tools/golden_model.py GOLD.jsonl. It prints its port and ends when its standard input is closed. `GET
+/received` says how often each request to answer (not to embed) has arrived, by the hash of its body.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import json
 import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 _MATERIAL = re.compile(r'<material name="([^"]*)">\n(.*?)\n</material>', re.DOTALL)
 _NUMBERED = re.compile(r"^\[?(\d+)[\].):]* (.+)$", re.MULTILINE)
@@ -445,9 +447,20 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one packet: apart, the second waits 40 ms for the first's receipt
     cases: list[dict[str, Any]]
+    received: ClassVar[Counter[str]] = Counter()
+    lock = threading.Lock()
+
+    def do_GET(self) -> None:
+        with self.lock:
+            counted = dict(self.received)
+        self._send(200, counted)
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.loads(data)
+        if self.path.endswith("/completions"):
+            with self.lock:
+                self.received[hashlib.sha256(data).hexdigest()[:16]] += 1
         if self.path.endswith("/chat/completions"):
             self._send(200, _chat(body, self.cases))
         elif self.path.endswith("/completions"):
@@ -469,10 +482,16 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing is logged."""
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A command that was killed has broken its connections off; nothing is printed."""
+
+
 def main() -> None:
     _Handler.cases = [json.loads(line) for line in Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()]
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
     sys.stdin.read()

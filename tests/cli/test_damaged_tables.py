@@ -191,3 +191,40 @@ def test_a_table_of_pairs_with_a_wrong_column_is_a_readable_error(
             told = capsys.readouterr()
             assert code != 70, (words, name, told.err)
             assert code == 0 or "do: " in told.err
+
+
+def panicking(data: bytes, path: Path, *, when: str) -> bytes:
+    """The table with one bit changed over which Polars panics: at once (schema), or when its values are read."""
+    for seed in range(2_000):
+        rng = random.Random(seed)
+        changed = bytearray(data)
+        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+        path.write_bytes(changed)
+        place = "schema"
+        try:
+            frame = polars.scan_parquet(path)
+            frame.collect_schema()
+            place = "values"
+            frame.collect()
+        except polars.exceptions.PolarsError:
+            continue
+        except polars.exceptions.PanicException:
+            if place == when:
+                return bytes(changed)
+    pytest.skip("this version of Polars panics over none of the changed tables")
+
+
+@pytest.mark.parametrize("when", ["schema", "values"])
+def test_a_table_over_which_polars_panics_is_a_readable_error(
+    when: str, folders: Path, tmp_path: Path, run: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "audit"
+    shutil.copytree(folders / "audit", folder)
+    file = folder / "comparisons.parquet"
+    file.write_bytes(panicking(file.read_bytes(), tmp_path / "tried.parquet", when=when))
+    for words in (["audit", "export", str(folder), "-o", str(tmp_path / "out")], ["audit", "cases", str(folder)]):
+        capsys.readouterr()
+        assert run(words) == 1
+        told = capsys.readouterr().err
+        assert "it is damaged" in told
+        assert "do: " in told

@@ -157,3 +157,8 @@ def test_teaching_handbooks() -> None:
 
 def test_raised_numbers_are_exponents() -> None:
     assert "10⁹/L and 30 kg/m²" in read_markdown("# A\n\nPlatelets 10<sup>9</sup>/L and 30 kg/m^2^.\n", "a").text
+
+
+def test_code_stands_between_runs_of_equally_many_backquotes() -> None:
+    assert markdown("``a ` *b*`` and `*c*` and *d* ` *e*").text == "a ` *b* and *c* and d ` e"
+    assert markdown("x ```` `*a*` ```").text == "x ```` *a* ```"

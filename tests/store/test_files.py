@@ -1,13 +1,16 @@
-"""Names from others lead nowhere but below their folder, for readers and for writers."""
+"""Names from others lead nowhere but below their folder, for readers and for writers; half files are removed."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hoofbeat.errors import HostileInputError
-from hoofbeat.store.files import copy_inside, inside, leads_outside
+from hoofbeat.store.files import copy_inside, inside, leads_outside, write_bytes
 
 OUTSIDE = ["/abs/x", "//x", "..", "../x", "a/../../x", "a/../x", "", ".", "a\\..\\x", "a\0b", "link", "link/x", "far"]
 
@@ -44,3 +47,13 @@ def test_a_name_below_the_folder_is_taken_as_it_is(folder: Path, name: str) -> N
 def test_a_folder_may_itself_be_a_link(folder: Path) -> None:
     (folder.parent / "alias").symlink_to(folder)
     assert inside(folder.parent / "alias", "sub/x").read_text() == "own"
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed_when_it_is_written_again(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for name in (f".plot.svg.{dead.pid}.part", f".plot.svg.{os.getppid()}.part", f".other.svg.{dead.pid}.part"):
+        (tmp_path / name).write_text("half")
+    write_bytes(tmp_path / "plot.svg", b"whole")
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == sorted([f".other.svg.{dead.pid}.part", f".plot.svg.{os.getppid()}.part", "plot.svg"])

@@ -29,7 +29,7 @@ from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import count_outcomes, file_reference
 from hoofbeat.store.files import lines, open_stream
-from hoofbeat.store.tables import plain_cell, read_parquet, write_jsonl
+from hoofbeat.store.tables import UNREADABLE, plain_cell, read_parquet, write_jsonl
 from hoofbeat.text import caseless
 
 _MAX_ROW_BYTES = 8_000_000  # bytes of one row; no answer is longer
@@ -189,7 +189,7 @@ def _cell(cell: str) -> object:
     if cell.lstrip()[:1] in "[{":
         try:
             return msgspec.json.decode(cell)
-        except (msgspec.DecodeError, RecursionError):
+        except UNREADABLE:
             return cell
     return cell
 

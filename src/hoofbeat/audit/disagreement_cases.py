@@ -33,7 +33,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Question
 from hoofbeat.store.files import read_bytes
-from hoofbeat.store.tables import write_csv
+from hoofbeat.store.tables import UNREADABLE, write_csv
 from hoofbeat.text import for_quote_matching, some_of
 
 _NAMED = 8
@@ -250,7 +250,7 @@ def read_decisions(path: Path) -> list[CaseDecision]:
     """Every version of the decisions in a file that was exported as JSON."""
     try:
         found = msgspec.json.decode(read_bytes(path), type=DecisionsFile)
-    except msgspec.DecodeError as err:
+    except UNREADABLE as err:
         raise InputError(
             f"this is not a decisions file: {err}",
             where=str(path),

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError
 from hoofbeat.records import Comparison, Failure, FailureKind
+from hoofbeat.store.tables import table_errors, table_reason
 
 if TYPE_CHECKING:
     import polars
@@ -111,9 +112,11 @@ def scan_table(path: Path) -> polars.LazyFrame:
     try:
         frame = polars.scan_parquet(path)
         known = frame.collect_schema()
-    except (OSError, polars.exceptions.PolarsError) as err:
+    except table_errors() as err:
         raise InputError(
-            f"can't read the table of pairs: {err}", where=str(path), fix="restore the file or make the audit again"
+            f"can't read the table of pairs: {table_reason(err)}",
+            where=str(path),
+            fix="restore the file or make the audit again",
         ) from err
     if wrong := _wrong_columns(known):
         raise InputError(

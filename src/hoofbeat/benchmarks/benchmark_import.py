@@ -33,7 +33,15 @@ from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.files import inside, leads_outside
-from hoofbeat.store.tables import bare_cell, read_parquet, seeded_number, write_jsonl
+from hoofbeat.store.tables import (
+    UNREADABLE,
+    bare_cell,
+    read_parquet,
+    seeded_number,
+    table_errors,
+    table_reason,
+    write_jsonl,
+)
 from hoofbeat.text import caseless, squeeze
 
 MAX_LABEL = 300
@@ -285,8 +293,10 @@ def table_rows(path: Path) -> Iterator[tuple[int, Row | Refusal]]:
                 frame = polars.read_ipc_stream(path)
             except polars.exceptions.ComputeError:
                 frame = polars.read_ipc(path)
-        except (polars.exceptions.PolarsError, OSError) as err:
-            raise InputError(f"not readable as an Arrow file: {err}", where=str(path), fix="save it again") from err
+        except table_errors() as err:
+            raise InputError(
+                f"not readable as an Arrow file: {table_reason(err)}", where=str(path), fix="save it again"
+            ) from err
         yield from enumerate(frame.iter_rows(named=True), start=1)
     elif suffix in (".csv", ".tsv"):
         for number, row in read_rows(path):
@@ -348,7 +358,7 @@ def options_of(value: object) -> dict[str, str]:
 def _decoded(text: str) -> object:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as err:
+    except UNREADABLE as err:
         raise InputError(f"the options are not readable JSON: {err}") from err
 
 

@@ -124,7 +124,9 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as err:
         code = _tell(False, 1, f"operating system: {err.strerror or err}", err.filename, None)
         _silence_output()
-    except Exception as err:
+    except BaseException as err:
+        if not isinstance(err, Exception) and not _is_panic(err):
+            raise
         code = _bug(as_json, err)
     sys.exit(code)
 
@@ -279,7 +281,13 @@ def _of_config(words: list[str]) -> list[Path]:
     return [file.parent / each for each in plugins]
 
 
-def _bug(as_json: bool, err: Exception) -> int:
+def _is_panic(err: BaseException) -> bool:
+    from hoofbeat.store.tables import is_panic
+
+    return is_panic(err)
+
+
+def _bug(as_json: bool, err: BaseException) -> int:
     """An error nobody foresaw: say so in one line; the traceback is for those who ask for it."""
     if os.environ.get("HOOFBEAT_DEBUG"):
         raise err

@@ -15,6 +15,7 @@ from hoofbeat.reports.comparison.rankings import RankingsComparison
 from hoofbeat.reports.report_writer import KIND
 from hoofbeat.reports.tables import Cell, columns_of, triple
 from hoofbeat.store import check_target
+from hoofbeat.store.files import write_bytes
 
 _SHOWN = 20
 
@@ -65,7 +66,7 @@ def command(
         _show_answers(screen, compared.found)
     artefact = compared.write(output, command=command_words())
     if page is not None:
-        page.write_bytes(artefact.file("report.html").read_bytes())
+        write_bytes(page, artefact.file("report.html").read_bytes())
     screen.finish(artefact, next_step=("open", output / "report.html"))
 
 

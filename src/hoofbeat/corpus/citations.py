@@ -23,6 +23,7 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ from msgspec import Struct
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
+from hoofbeat.store.tables import UNREADABLE
 
 if TYPE_CHECKING:
     pass
@@ -127,7 +129,7 @@ def read_rows(path: Path, name: str = "") -> Iterator[tuple[int, CitationLink | 
                 yield from _json_value(stream.read(), source)
             else:
                 yield from _table(stream, source, tabs=kind in {".tsv", ".tab"})
-    except (OSError, EOFError, gzip.BadGzipFile, UnicodeDecodeError) as err:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as err:
         raise InputError(
             f"can't read the citation file: {err}",
             where=str(path),
@@ -180,7 +182,7 @@ def _json_value(data: bytes, source: str) -> Iterator[tuple[int, CitationLink | 
     if data.lstrip()[:1] == b"[":
         try:
             rows = msgspec.json.decode(data, type=list[msgspec.Raw])
-        except (msgspec.DecodeError, RecursionError) as err:
+        except UNREADABLE as err:
             raise InputError(f"not readable as JSON: {err}", where=source, fix="get the file again") from err
         for number, row in enumerate(rows, start=1):
             for found in _json(bytes(row), source, number):
@@ -193,7 +195,7 @@ def _json_value(data: bytes, source: str) -> Iterator[tuple[int, CitationLink | 
 def _json(data: bytes, source: str, number: int) -> Iterator[CitationLink | CitationProblem]:
     try:
         value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+    except UNREADABLE as err:
         yield CitationProblem(source=source, row=number, reason=f"not readable as JSON: {err}")
         return
     if not isinstance(value, dict):

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store.files import atomic_write, lines, open_stream, text_of
-from hoofbeat.store.tables import bare_cell, write_jsonl, write_tsv
+from hoofbeat.store.tables import UNREADABLE, bare_cell, write_jsonl, write_tsv
 from hoofbeat.text import safe_id
 
 Judgments = dict[str, dict[str, int]]
@@ -116,7 +116,7 @@ def _beir_row(header: list[str]) -> Callable[[str], _Row]:
 def _r2med_row(line: str) -> _Row:
     try:
         row = msgspec.json.decode(line, type=_R2medRow)
-    except msgspec.DecodeError as err:
+    except UNREADABLE as err:
         raise ValueError(str(err)) from err
     return _Row(str(row.q_id).strip(), str(row.p_id).strip(), str(row.score))
 

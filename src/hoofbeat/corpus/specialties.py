@@ -112,12 +112,13 @@ def load_scheme(name: str) -> Scheme:
     if name in SCHEMES:
         text = (resources.files("hoofbeat.corpus") / "data" / SCHEMES[name]).read_text(encoding="utf-8")
     elif name.endswith(".toml") and Path(name).is_file():
-        text = Path(name).read_text(encoding="utf-8")
+        text = ""
     else:
         raise UsageError(f"there is no scheme {name!r}", fix=f"use one of: {', '.join(SCHEMES)}, or a TOML file")
     try:
+        text = text or Path(name).read_text(encoding="utf-8")
         scheme = msgspec.convert(tomllib.loads(text), Scheme)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as err:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as err:
         raise UsageError(
             f"the scheme {name} is wrong: {err}", fix="compare it with the schemes that Hoofbeat includes"
         ) from err

@@ -33,6 +33,7 @@ from hoofbeat.findings.item_analysis import (
 from hoofbeat.findings.outcomes import Outcome, SystemKey, by_system
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact
+from hoofbeat.store.tables import UNREADABLE
 
 BASELINES = ("options", "question")
 """The conditions that `hoofbeat.answering.conditions` calls so; findings know no conditions but by their names."""
@@ -234,7 +235,7 @@ def read_answer_check(artefact: Artefact) -> AnswerCheck | None:
     file = artefact.file(ANSWERS)
     try:
         return msgspec.json.decode(file.read_bytes(), type=AnswerCheck)
-    except (OSError, msgspec.DecodeError) as err:
+    except (OSError, *UNREADABLE) as err:
         raise ArtefactError(f"{ANSWERS} can't be read: {err}", where=str(file), fix="make the check again") from err
 
 

@@ -320,7 +320,7 @@ def _gemini_answer(answer: _AnswerLine) -> Reply | Trouble:
     error = answer.error
     if isinstance(error, dict):
         code = error.get("code")
-        status = _GRPC.get(code, code if isinstance(code, int) and code >= 400 else 500) if code is not None else 500
+        status = _GRPC.get(code, code if code >= 400 else 500) if isinstance(code, int) else 500
         return classify(status, {}, _encode({"error": {"message": error.get("message") or str(error)}}))
     if error or answer.status:  # Vertex says what went wrong in words
         words = str(error or answer.status)

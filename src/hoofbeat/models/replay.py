@@ -24,7 +24,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.models.requests import ChatRequest, Finish, Likelihood, Reply, Trouble, likelihood_content
 from hoofbeat.records import Usage
 from hoofbeat.store.files import file_sha256
-from hoofbeat.store.tables import canonical_json, read_jsonl
+from hoofbeat.store.tables import UNREADABLE, canonical_json, read_jsonl
 
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ def recorded_in_words(models: Iterable[str]) -> str:
 def _reply(line: _Line, operation: str, number: int, path: Path) -> Any:
     try:
         return msgspec.json.decode(line.reply, type=_REPLIES[operation])
-    except msgspec.DecodeError as err:
+    except UNREADABLE as err:
         raise InputError(
             f"record {number} has no {operation} reply: {err}", where=str(path), fix="export it again"
         ) from err

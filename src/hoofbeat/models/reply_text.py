@@ -44,11 +44,11 @@ _BLOCK = re.compile(  # a block that begins the output; what began before a bloc
 )
 _CLOSED_ONLY = re.compile(r"</(?:think|thinking|seed:think)>|◁/think▷|\[/THINK\]")  # the prompt had opened it
 _CHANNEL = re.compile(
-    r"(?:<\|start\|>assistant)?<\|channel\|>(?P<name>\w+)[^<]*(?:<\|constrain\|>\w+)?<\|message\|>(?P<body>.*?)"
+    r"(?:<\|start\|>assistant)?<\|channel\|>(?P<name>\w++)[^<]*+(?:<\|constrain\|>\w++)?<\|message\|>(?P<body>.*?)"
     r"(?:<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|channel\|>)|(?P<open>\Z))",
     re.DOTALL,
 )
-_SOLUTION = re.compile(r"\A\s*<\|begin_of_solution\|>(.*?)(?:<\|end_of_solution\|>)?\s*\Z", re.DOTALL)
+_SOLUTION = ("<|begin_of_solution|>", "<|end_of_solution|>")
 _QUICK = ("<", "[", "◁")
 
 
@@ -68,8 +68,9 @@ def split_reasoning(output: str) -> ReasoningSplit:
         thoughts, rest = [output[: closing.start()]], output[closing.end() :].lstrip()
     if not thoughts:
         return ReasoningSplit(text=output)
-    solution = _SOLUTION.match(rest)
-    text = solution.group(1).strip() if solution else rest
+    begin, end = _SOLUTION
+    bare = rest.strip()
+    text = bare.removeprefix(begin).removesuffix(end).strip() if bare.startswith(begin) else rest
     return ReasoningSplit(
         text=text, reasoning="\n\n".join(thought.strip() for thought in thoughts), unfinished=unfinished
     )

@@ -26,7 +26,7 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import AcceptedAnswer, Facets
-from hoofbeat.store.tables import bare_cell
+from hoofbeat.store.tables import UNREADABLE, bare_cell
 
 _YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
 _NO = frozenset({"no", "n", "false", "0", "fail", "failed"})
@@ -125,14 +125,17 @@ def read_labels(path: Path) -> list[ReviewLabel]:
         raise InputError(f"the labels can't be read: {err}", where=str(path), fix="check the file") from err
     rows: list[object]
     if path.suffix.lower() == ".csv":
-        rows = [_bare(row) for row in csv.DictReader(io.StringIO(text))]
+        try:
+            rows = [_bare(row) for row in csv.DictReader(io.StringIO(text))]
+        except csv.Error as err:
+            raise InputError(f"the labels can't be read: {err}", where=str(path), fix="check the file") from err
     else:
         rows = []
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 try:
                     rows.append(msgspec.json.decode(line))
-                except msgspec.DecodeError as err:
+                except UNREADABLE as err:
                     raise InputError(f"line {number} is not JSON: {err}", where=str(path), fix="correct it") from err
     labels = []
     for number, row in enumerate(rows, start=1):

@@ -34,12 +34,13 @@ from hoofbeat.store.files import (
     exchange_folders,
     file_sha256,
     inside,
+    is_alive,
     leads_outside,
     output_errors,
     sync_folder,
     write_bytes,
 )
-from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet
+from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet, table_errors, table_reason
 from hoofbeat.version import __version__
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ def clear_abandoned(folder: Path, name: str | None = None) -> None:
         if found is None or name not in (None, found["name"]):
             continue
         pid = int(found["pid"])
-        if pid != os.getpid() and _alive(pid):  # our own number was a killed process's before (containers)
+        if pid != os.getpid() and is_alive(pid):  # our own number was a killed process's before (containers)
             continue
         if found["suffix"] == "old" and not (folder / found["name"]).exists():
             path.rename(folder / found["name"])
@@ -395,16 +396,6 @@ def clear_abandoned(folder: Path, name: str | None = None) -> None:
             shutil.rmtree(path, ignore_errors=True)
         elif name is None and pid != os.getpid():  # a part of ours may be on its way in another thread
             path.unlink(missing_ok=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 @cache
@@ -518,8 +509,10 @@ def _read_lines(file: Path) -> polars.DataFrame:
         return polars.DataFrame()
     try:
         return polars.read_ndjson(file, infer_schema_length=None)
-    except (OSError, polars.exceptions.PolarsError) as err:
-        raise InputError(f"can't read the table: {err}", where=str(file), fix="make the artefact again") from err
+    except table_errors() as err:
+        raise InputError(
+            f"can't read the table: {table_reason(err)}", where=str(file), fix="make the artefact again"
+        ) from err
 
 
 def _read_cells(file: Path) -> polars.DataFrame:
@@ -530,8 +523,10 @@ def _read_cells(file: Path) -> polars.DataFrame:
         frame = polars.read_csv(
             file, separator="\t" if tabs else ",", quote_char=None if tabs else '"', infer_schema_length=None
         )
-    except (OSError, polars.exceptions.PolarsError) as err:
-        raise InputError(f"can't read the table: {err}", where=str(file), fix="make the artefact again") from err
+    except table_errors() as err:
+        raise InputError(
+            f"can't read the table: {table_reason(err)}", where=str(file), fix="make the artefact again"
+        ) from err
     texts = [name for name, kind in frame.schema.items() if kind == polars.String]
     return frame.with_columns(
         polars.Series(name, [None if cell is None else bare_cell(cell) for cell in frame[name]], dtype=polars.String)

@@ -54,6 +54,7 @@ def atomic_write(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with output_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _clear_parts(path)
         try:
             with os.fdopen(os.open(temporary, _NEW, 0o600 if private else 0o666), "wb") as stream:
                 yield stream
@@ -64,6 +65,28 @@ def atomic_write(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
             with suppress(OSError):
                 temporary.unlink()
             raise
+
+
+def _clear_parts(path: Path) -> None:
+    """Remove what killed processes left of this file. Drafts are removed whole, and may have a million files."""
+    if any(part.endswith(".draft") for part in path.parts):
+        return
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)\.part")
+    with os.scandir(path.parent) as found:
+        left = [each.path for each in found if (match := pattern.fullmatch(each.name)) and not is_alive(int(match[1]))]
+    for name in left:
+        Path(name).unlink(missing_ok=True)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is a process with this number on this machine."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What the decoder raises for JSON that others wrote: damaged, not UTF-8, or nested without end."""
 
 
 def each_line(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
@@ -48,7 +49,7 @@ def each_line(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
                 if not line.isspace():
                     yield offset, decode(line)
                 offset += len(line)
-    except _DAMAGED as err:
+    except UNREADABLE as err:
         raise InputError(
             f"line {number} of {path.name} can't be read: {err}",
             where=str(path),
@@ -72,7 +73,7 @@ def spans_at(path: Path, spans: Iterable[tuple[int, int]], kind: type[T]) -> lis
             for offset, count in spans:
                 stream.seek(offset)
                 found += [decode(stream.readline()) for _ in range(count)]
-    except _DAMAGED as err:
+    except UNREADABLE as err:
         raise InputError(
             f"a line of {path.name} can't be read: {err}", where=str(path), fix="restore the folder, or make it again"
         ) from err
@@ -263,16 +264,34 @@ def write_parquet(path: Path, frame: polars.DataFrame) -> int:
     return frame.height
 
 
+def table_errors() -> tuple[type[BaseException], ...]:
+    """What reading a damaged table raises. Polars panics over some files, and a panic is not an `Exception`."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    return OSError, polars.exceptions.PolarsError, polars.exceptions.PanicException
+
+
+def is_panic(err: BaseException) -> bool:
+    """Whether native code has given up, as Polars does over some damaged tables; not an `Exception`."""
+    return type(err).__name__ == "PanicException"
+
+
+def table_reason(err: BaseException) -> str:
+    """Why a table can't be read, in a line; what a panic says means something to the authors of Polars only."""
+    return "it is damaged" if is_panic(err) else next(iter(str(err).splitlines()), "")
+
+
 def table_trouble(err: BaseException) -> InputError | None:
     """An error of the libraries that read tables and JSON in our words; None where it is something else.
 
     Tables are read lazily, so that damage shows wherever their values are first needed.
     """
-    if not isinstance(err, msgspec.MsgspecError) and not type(err).__module__.startswith(("polars", "pyarrow")):
+    from_tables = isinstance(err, msgspec.MsgspecError) or type(err).__module__.startswith(("polars", "pyarrow"))
+    if not from_tables and not is_panic(err):
         return None
-    line = next(iter(str(err).splitlines()), "")
     return InputError(
-        f"a file can't be read: {line}", fix="find the damaged folder with hoofbeat verify FOLDER, and restore it"
+        f"a file can't be read: {table_reason(err)}",
+        fix="find the damaged folder with hoofbeat verify FOLDER, and restore it",
     )
 
 
@@ -282,7 +301,9 @@ def read_parquet(path: Path) -> polars.DataFrame:
 
     try:
         return polars.read_parquet(path)
-    except (OSError, polars.exceptions.PolarsError) as err:
+    except table_errors() as err:
         raise InputError(
-            f"can't read the Parquet table: {err}", where=str(path), fix="restore the file or make the artefact again"
+            f"can't read the Parquet table: {table_reason(err)}",
+            where=str(path),
+            fix="restore the file or make the artefact again",
         ) from err

@@ -36,7 +36,7 @@ from hoofbeat.review.hidden_folders import hidden_folders, hiding_studies
 from hoofbeat.review.invitations import secret_hash
 from hoofbeat.review.review_records import Person
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.store.tables import table_trouble
+from hoofbeat.store.tables import is_panic, table_trouble
 from hoofbeat.web.page_rendering import log_bug, refuse, refuse_error
 from hoofbeat.web.site import Site, SiteSettings, site_of
 
@@ -261,10 +261,12 @@ class Guard:
                 await self.app(scope, replayed, answering)
         except ClientDisconnect:  # nobody waits for an answer, and nothing was done
             return
-        except Exception as err:
+        except BaseException as err:
+            if not isinstance(err, Exception) and not is_panic(err):
+                raise
             await self._failed(err, request, answering)
 
-    async def _failed(self, err: Exception, request: Request, answering: _Answering) -> None:
+    async def _failed(self, err: BaseException, request: Request, answering: _Answering) -> None:
         err = table_trouble(err) or err
         if not isinstance(err, HoofbeatError):
             log_bug(err)

@@ -11,6 +11,7 @@ import msgspec
 from hoofbeat.benchmarks.benchmark_import import ImportedBenchmark, ImportFormat, ImportRow, ImportSource
 from hoofbeat.errors import InputError
 from hoofbeat.records import AcceptedAnswer, Facets, Question, Span, Step
+from hoofbeat.store.tables import UNREADABLE
 
 _COLUMNS = ("id", "question", "context", "answer", "options", "images", "documents", "evidence", "facets")
 _EVIDENCE = re.compile(r"(?P<document>.+?):(?P<start>\d+)-(?P<end>\d+):(?P<quote>.*)", re.DOTALL)
@@ -42,7 +43,7 @@ class _Huggingface(ImportFormat):
         """One row; files of earlier versions lack accepted answers and lineage."""
         try:
             facets = msgspec.json.decode(row.text("facets"), type=Facets)
-        except msgspec.DecodeError as err:
+        except UNREADABLE as err:
             raise InputError(f"the field facets is not readable: {err}") from err
         return Question(
             id=source.name(row, "id"),
@@ -70,7 +71,7 @@ def _texts(row: ImportRow, name: str) -> tuple[str, ...]:
 def _decoded(text: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
-    except msgspec.DecodeError as err:
+    except UNREADABLE as err:
         raise InputError(f"a field is not readable as {kind.__name__}: {err}") from err
 
 

@@ -30,6 +30,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.wire import retry_after_seconds
 from hoofbeat.store.files import output_errors, write_bytes
+from hoofbeat.store.tables import UNREADABLE
 from hoofbeat.version import __version__
 
 RATE = 3.0
@@ -420,7 +421,7 @@ def _size(path: Path) -> int:
 def _read_note(part: Path) -> _Note:
     try:
         return msgspec.json.decode(note_of(part).read_bytes(), type=_Note)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNREADABLE):
         return _Note()
 
 

@@ -41,7 +41,7 @@ from hoofbeat.errors import InputError, OutputError, UsageError
 from hoofbeat.progress import Progress, Task
 from hoofbeat.store import Counts
 from hoofbeat.store.files import file_sha256, inside, output_errors, sync_folder, write_bytes
-from hoofbeat.store.tables import canonical_json, write_jsonl
+from hoofbeat.store.tables import UNREADABLE, canonical_json, write_jsonl
 
 try:
     import fcntl
@@ -279,7 +279,7 @@ def _clear_torn(target: Path) -> None:
 def _state(path: Path) -> _State | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_State)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNREADABLE):
         return None
 
 

@@ -20,6 +20,7 @@ from hoofbeat.prompts.instructions import instructions_in
 MIN_FONT = 2.0
 FAR = 500.0
 MAX_RULES = 20_000
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NEAR_COLOUR = 10
 _BODY_FONT = 16.0
 
@@ -342,7 +343,12 @@ def without(node: etree._Element) -> None:
     parent, before, tail = node.getparent(), node.getprevious(), node.tail or ""
     assert parent is not None
     if before is None:
-        parent.text = (parent.text or "") + tail
+        parent.text = _storable((parent.text or "") + tail)
     else:
-        before.tail = (before.tail or "") + tail
+        before.tail = _storable((before.tail or "") + tail)
     parent.remove(node)
+
+
+def _storable(text: str) -> str:
+    """Text as lxml takes it. It reads control characters, also written as references, but does not take them back."""
+    return _NOT_XML.sub(" ", text)

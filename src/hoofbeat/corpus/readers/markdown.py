@@ -34,6 +34,7 @@ _INLINE = (
     (re.compile(r"\\([!-/:-@\[-`{-~])"), r"\1"),
 )
 _SUP = re.compile(r"(.{0,4})(?:<sup>([^<>]{1,6})</sup>|\^([+−–-]?\d{1,3})\^)", re.IGNORECASE)
+_BACKQUOTES = re.compile(r"`+")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _REFERENCE = re.compile(r" {0,3}\[[^\]\[]{1,200}\]:\s+\S")
 
@@ -57,13 +58,38 @@ def read_markdown(text: str, stem: str) -> Document:
 
 def _plain(text: str) -> str:
     """Text without inline markup; what stands in backquotes is kept as it is."""
-    parts = re.split(r"(`+)(.+?)(?<!`)\1(?!`)", text) if "`" in text else [text]
-    for place in range(0, len(parts), 3):
-        parts[place] = _SUP.sub(lambda match: match[1] + raised(match[1], match[2] or match[3]), parts[place])
-        for pattern, replacement in _INLINE:
-            parts[place] = pattern.sub(replacement, parts[place])
-        parts[place] = html.unescape(parts[place])
-    return squeeze("".join(part for place, part in enumerate(parts) if place % 3 != 1))
+    return squeeze("".join(piece if is_code else _unmarked(piece) for piece, is_code in _code_spans(text)))
+
+
+def _unmarked(text: str) -> str:
+    text = _SUP.sub(lambda match: match[1] + raised(match[1], match[2] or match[3]), text)
+    for pattern, replacement in _INLINE:
+        text = pattern.sub(replacement, text)
+    return html.unescape(text)
+
+
+def _code_spans(text: str) -> Iterator[tuple[str, bool]]:
+    """The text in pieces, each with whether it is code: what stands between two runs of equally many backquotes.
+
+    One pass over the runs: a pattern would try every length of every run, which takes minutes where there are many.
+    """
+    runs = [match.span() for match in _BACKQUOTES.finditer(text)]
+    next_of: dict[int, int] = {}
+    closing: list[int | None] = [None] * len(runs)
+    for number in range(len(runs) - 1, -1, -1):
+        length = runs[number][1] - runs[number][0]
+        closing[number] = next_of.get(length)
+        next_of[length] = number
+    place = number = 0
+    while number < len(runs):
+        end = closing[number]
+        if end is None:
+            number += 1
+            continue
+        yield text[place : runs[number][0]], False
+        yield text[runs[number][1] : runs[end][0]], True
+        place, number = runs[end][1], end + 1
+    yield text[place:], False
 
 
 class _MarkdownLines:

@@ -12,7 +12,7 @@ from hoofbeat.reports.model import Block, Card, Heading, Lead, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, counted, share_in_words
 from hoofbeat.reports.tables import Cell, Column, Table, count_of
 from hoofbeat.store import Artefact
-from hoofbeat.store.tables import read_tsv
+from hoofbeat.store.tables import UNREADABLE, read_tsv
 from hoofbeat.text import cut
 
 _LISTED = 200
@@ -67,7 +67,7 @@ def _read(artefact: Artefact) -> CheckSummary:
     file = artefact.file("summary.json")
     try:
         return msgspec.json.decode(file.read_bytes(), type=CheckSummary)
-    except (OSError, msgspec.DecodeError) as err:
+    except (OSError, *UNREADABLE) as err:
         raise ArtefactError(
             f"the summary of the check can't be read: {err}", where=str(file), fix="make the artefact again"
         ) from err

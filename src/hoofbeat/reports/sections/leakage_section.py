@@ -40,7 +40,7 @@ from hoofbeat.reports.section import (
 )
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
 from hoofbeat.store import Artefact
-from hoofbeat.store.tables import read_jsonl
+from hoofbeat.store.tables import UNREADABLE, read_jsonl
 from hoofbeat.text import cut
 
 _PAIRS = 200
@@ -337,7 +337,7 @@ def _read(artefact: Artefact) -> LeakageSummary:
     file = artefact.file("summary.json")
     try:
         return msgspec.json.decode(file.read_bytes(), type=LeakageSummary)
-    except (OSError, msgspec.DecodeError) as err:
+    except (OSError, *UNREADABLE) as err:
         raise ArtefactError(
             f"the summary of the leakage check can't be read: {err}", where=str(file), fix="make the artefact again"
         ) from err

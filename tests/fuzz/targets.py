@@ -1,0 +1,439 @@
+"""What is fuzzed: everything that reads bytes which others wrote.
+
+A target has inputs to begin with, from the teaching set and, where it is there, the real data beside the project, and a
+function that reads one input as the program would. It returns a word about what came out: inputs that bring a new one
+are mutated further. Errors that Hoofbeat raises on purpose are right; any other is a finding.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import io
+import json
+import os
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from hoofbeat import cli, teaching
+from hoofbeat.answering.choice_reader import read_choice
+from hoofbeat.answering.prediction_import import PredictionImport, import_predictions
+from hoofbeat.audit.answers_file import read_source_answers
+from hoofbeat.audit.disagreement_cases import read_decisions
+from hoofbeat.benchmarks.benchmark_import import import_benchmark
+from hoofbeat.corpus.citations import read_citations
+from hoofbeat.corpus.figures import figure_references
+from hoofbeat.corpus.qrels import read_qrels
+from hoofbeat.corpus.reader import DocumentWithImages, read_entries
+from hoofbeat.corpus.readers.beir import read_beir
+from hoofbeat.corpus.readers.r2med import read_r2med
+from hoofbeat.findings.ranking_measures import read_trec_run
+from hoofbeat.judging.humans import read_labels
+from hoofbeat.models.batch_formats import read_answer, request_id
+from hoofbeat.models.bounds import within_bounds
+from hoofbeat.models.http_backend import HttpBackend, _listed, _served, score_by_echo, score_by_forcing
+from hoofbeat.models.replay import ReplayBackend
+from hoofbeat.models.reply_text import is_refusal, read_object, split_reasoning
+from hoofbeat.models.requests import Reply
+from hoofbeat.models.wire import classify, read_chat, retry_after_seconds
+from hoofbeat.prompts import load_prompt
+from hoofbeat.prompts.packs import read_pack
+from hoofbeat.recipes.messages.harvest import read_harvest
+from hoofbeat.records import Document
+from hoofbeat.store import open_artefact
+from hoofbeat.store.artefact import folder_problems
+from hoofbeat.store.tables import read_parquet, read_tsv
+from tests.fuzz.samples import (
+    BATCH,
+    BEIR,
+    CHATS,
+    CSV,
+    DECISIONS,
+    ENDPOINT,
+    HTML,
+    MANIFEST,
+    OUTPUTS,
+    PATIENTS,
+    QUESTIONS,
+    R2MED,
+    TEXT,
+    rows_of,
+)
+
+_DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+OPTIONS = ("Sarcoidosis", "Tuberculosis", "Acute myeloid leukaemia, type 2", "None of the above", "B. burgdorferi")
+Read = Callable[[bytes, Path], object]
+
+
+class Target(NamedTuple):
+    """A reader by its name. `read` gets an input and an empty folder. `slow` ones are only fuzzed by hand."""
+
+    name: str
+    seeds: Callable[[], Sequence[bytes]]
+    read: Read
+    slow: bool = False
+
+
+# Inputs to begin with
+
+
+def _teaching(pattern: str, count: int = 4) -> list[bytes]:
+    return [path.read_bytes() for path in islice(sorted(teaching.cases_folder().parent.glob(pattern)), count)]
+
+
+def _real(pattern: str, count: int = 3, largest: int = 60_000) -> list[bytes]:
+    found = (path for path in sorted(_DATA.glob(pattern)) if path.stat().st_size <= largest)
+    return [path.read_bytes() for path in islice(found, count)]
+
+
+def _real_lines(name: str, count: int = 5, largest: int = 20_000) -> list[bytes]:
+    if not (_DATA / name).exists():
+        return []
+    with gzip.open(_DATA / name, "rb") if name.endswith(".gz") else (_DATA / name).open("rb") as stream:
+        return [b"".join(line for line in islice(stream, count) if len(line) <= largest)]
+
+
+def _package(kind: str) -> bytes:
+    article = _teaching("cases/hbt-case-01.xml", 1)[0]
+    made = io.BytesIO()
+    members = {"PMC1/a.nxml": article, "PMC1/g1.jpg": b"\xff\xd8\xff\xe0JFIF", "PMC1/readme.txt": b"x"}
+    if kind == "zip":
+        with zipfile.ZipFile(made, "w") as zipped:
+            for name, data in members.items():
+                zipped.writestr(name, data)
+        return made.getvalue()
+    with tarfile.open(fileobj=made, mode="w") as tarred:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tarred.addfile(info, io.BytesIO(data))
+    return made.getvalue()
+
+
+def _table(kind: str) -> bytes:
+    import polars  # noqa: PLC0415 - only for these targets
+
+    frame = polars.DataFrame({"id": ["a", "b"], "question": ["What?", "Why?"], "answer": ["x", None], "year": [1, 2]})
+    made = io.BytesIO()
+    frame.write_parquet(made) if kind == "parquet" else frame.write_ipc_stream(made)
+    return made.getvalue()
+
+
+# Reading one input
+
+
+def _documents(name: str, data: bytes, folder: Path, beside: dict[str, bytes] | None = None) -> object:
+    for other, content in (beside or {}).items():
+        (folder / other).parent.mkdir(parents=True, exist_ok=True)
+        (folder / other).write_bytes(content)
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+    found = []
+    for entry in read_entries(folder / name, folder / "scratch"):
+        if isinstance(entry, DocumentWithImages):
+            _sound(entry.document)
+            found.append(f"{len(entry.document.sections)} {len(entry.document.tables)} {len(entry.document.figures)}")
+        else:
+            found.append(entry.group)
+    return found[:5]
+
+
+def _sound(document: Document) -> None:
+    """What every stage after the import relies on."""
+    size = len(document.text)
+    assert document.id, "a document without an id"
+    assert all(0 <= part.start <= part.end <= size for part in document.sections), "a section outside the text"
+    assert all(0 <= part.start <= part.end <= size for part in document.figures), "a figure outside the text"
+    document.text.encode()
+    figure_references(document)
+
+
+def _in_file(read: Callable[[Path], object], name: str, data: bytes, folder: Path) -> object:
+    (folder / name).write_bytes(data)
+    found = read(folder / name)
+    return [type(each).__name__ for each in islice(found, 3)] if isinstance(found, Iterator | list | tuple) else None
+
+
+def _judged(read: Callable[[Path], object], files: dict[str, bytes], changed: str, data: bytes, folder: Path) -> object:
+    for name, content in {**files, changed: data}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    read(folder)
+    return None
+
+
+def _questions(name: str, data: bytes, folder: Path) -> object:
+    (folder / name).write_bytes(data)
+    made = import_benchmark(folder / name, folder / "made")
+    return made.manifest.counts.kept > 0, sorted(made.manifest.counts.reasons)[:3]
+
+
+def _predictions(name: str, data: bytes, folder: Path) -> object:
+    (folder / name).write_bytes(data)
+    made = import_predictions(folder / name, folder / "made", PredictionImport(model="theirs"))
+    return made.manifest.counts.kept > 0, sorted(made.manifest.counts.failures)
+
+
+def _chat(data: bytes, folder: Path) -> object:
+    found = [within_bounds(read_chat(data))]
+    found += [
+        within_bounds(classify(status, {"retry-after": data[:40].decode("latin-1")}, data))
+        for status in (429, 400, 500)
+    ]
+    retry_after_seconds(data[:60].decode("latin-1"))
+    json.dumps([repr(each) for each in found]).encode()
+    return [getattr(each, "kind", getattr(each, "finish", "")) for each in found]
+
+
+def _batch(data: bytes, folder: Path) -> object:
+    for line in data.split(b"\n"):
+        with contextlib.suppress(ValueError):  # what `batch` expects for a line of another kind
+            request_id(line)
+        try:
+            _, found = read_answer(line)
+        except ValueError:
+            continue
+        return getattr(within_bounds(found), "kind", "reply")
+    return None
+
+
+def _endpoint(data: bytes, folder: Path) -> object:
+    """The other paths of an endpoint: embeddings, relevance, log-likelihoods, windows."""
+
+    async def post(*_: object) -> bytes:
+        return data
+
+    async def ask() -> list[object]:
+        backend = HttpBackend(url="http://127.0.0.1:9/v1", name="m", identity="m")
+        backend.post = post  # type: ignore[assignment]
+        replies: list[object] = [await backend.embed(["a", "b"]), await backend.relevance("a", ["b", "c"])]
+        replies += [
+            await score_by_echo(post, "u", "m", "a context", " b"),
+            await score_by_forcing(post, "u", "a", " b"),
+        ]
+        return [within_bounds(each) for each in replies]
+
+    with contextlib.suppress(ValueError, RecursionError):
+        told = json.loads(data)
+        _listed(told, "m")
+        _served(told)
+    return [getattr(each, "kind", "") for each in asyncio.run(ask())]
+
+
+def _output(data: bytes, folder: Path) -> object:
+    """What a model wrote, in every way that it is read."""
+    text = data.decode("utf-8", "surrogatepass" if data.isascii() else "replace")
+    parted = split_reasoning(text)
+    schema = _schema()
+    found = read_object(Reply(text=parted.text), schema)
+    chosen = read_choice(text, OPTIONS)
+    assert chosen.choice is None or chosen.choice in OPTIONS, "a choice that is not an option"
+    assert len(parted.text) <= len(text), "an answer longer than the output"
+    return is_refusal(text), type(found).__name__, chosen.words, parted.unfinished
+
+
+@cache
+def _schema() -> dict[str, object]:
+    schema = load_prompt("absence").schema
+    assert schema is not None
+    return schema
+
+
+def _manifest(data: bytes, folder: Path) -> object:
+    (folder / "corpus").mkdir()
+    (folder / "corpus" / "manifest.json").write_bytes(data)
+    (folder / "corpus" / "documents.jsonl").write_bytes(b"{}\n")
+    problems = folder_problems(folder / "corpus")
+    opened = open_artefact(folder / "corpus")
+    opened.reference()
+    return len(problems)
+
+
+# Tables in folders of every kind, read by the commands
+
+
+@cache
+def _folders() -> Path:
+    from tests.web.folders import web_folders  # noqa: PLC0415 - only for these targets
+
+    made = Path(os.environ["HOOFBEAT_FUZZ_FOLDERS"]) / "study"
+    return made if made.exists() else web_folders(made)
+
+
+def _read_by_commands(table: str, data: bytes, folder: Path) -> object:
+    from tests.cli.test_damaged_tables import commands  # noqa: PLC0415
+
+    kind, _, name = table.partition("/")
+    shutil.copytree(_folders() / kind, folder / kind)
+    (folder / kind / name).write_bytes(data)
+    codes = []
+    os.environ |= {"HOOFBEAT_TRUST_CHANGED": "1", "HOOFBEAT_LEDGER": str(folder / "ledger.sqlite")}
+    choices = commands(folder / kind, _folders(), folder / "out")
+    for words in (choices[len(data) % len(choices)], choices[sum(data[:99]) % len(choices)]):
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+            try:
+                cli.main(words)
+            except SystemExit as ended:
+                codes.append(ended.code)
+        assert codes[-1] != 70, f"exit 70 of {' '.join(words)}: {told.getvalue()[-1500:]}"
+        shutil.rmtree(folder / "out", ignore_errors=True)
+    return codes
+
+
+def _tables() -> list[Target]:
+    from tests.cli.test_damaged_tables import TABLES  # noqa: PLC0415
+
+    def seed(table: str) -> list[bytes]:
+        return [(_folders() / table).read_bytes()]
+
+    names = [*TABLES, *(f"{kind}/manifest.json" for kind in ("audit", "bench", "cases", "judged", "run", "ranked"))]
+    return [
+        Target(f"folder-{n.replace('/', '-')}", partial(seed, n), partial(_read_by_commands, n), slow=True)
+        for n in names
+    ]
+
+
+# All targets
+
+
+def _seeds(*groups: Sequence[bytes]) -> Callable[[], Sequence[bytes]]:
+    return lambda: [each for group in groups for each in group]
+
+
+def targets() -> list[Target]:
+    """Everything that is fuzzed."""
+    cases, books = _teaching("cases/*.xml"), _teaching("handbooks/*.md")
+    table = [rows_of({"id": "1", "title": "A", "text": "b", "year": 2020, "sections": [{"heading": "h", "text": "t"}]})]
+    table += [PATIENTS, *_real_lines("guidelines.jsonl.gz", 2), *_real_lines("medquad_multisource.jsonl.gz")]
+    array = b"[" + b",".join(line for line in table[0].splitlines()) + b"]"
+    answers = rows_of(*({"question": "May I swim?", "source": s, "answer": "Yes."} for s in ("north", "south")))
+    guesses = [
+        rows_of(
+            {
+                "id": "q",
+                "question": "What?",
+                "options": {"A": "x", "B": "y"},
+                "answer": "A",
+                "predicted": "B",
+                "model": "m",
+                "seconds": 1.5,
+                "tokens": 3,
+                "confidence": 0.5,
+            }
+        ),
+        b"id,predicted,options\n1,A,\"['x','y']\"\n",
+        *_real_lines("mcq_predictions.jsonl.gz"),
+    ]
+    readers: list[tuple[str, str, Callable[[], Sequence[bytes]]]] = [
+        ("jats", "a.xml", _seeds(cases, _real("jats/*xml"))),
+        ("html", "a.html", _seeds([HTML])),
+        ("markdown", "a.md", _seeds(books)),
+        ("text", "a.txt", _seeds([TEXT], _real("syntheses/*.txt"))),
+        ("pdf", "a.pdf", partial(_teaching, "handbooks/pdf/*.pdf")),
+        ("jsonl", "a.jsonl", _seeds(table)),
+        ("json", "a.json", _seeds([array, b"[" + PATIENTS + b"]"])),
+        ("csv", "a.csv", _seeds([CSV])),
+        ("tsv", "a.tsv", _seeds([CSV.replace(b",", b"\t")])),
+        ("gzip", "a.jsonl.gz", lambda: [gzip.compress(table[0], mtime=0)]),
+        ("zip", "a.zip", lambda: [_package("zip")]),
+        ("tar", "a.tar", lambda: [_package("tar")]),
+        ("tgz", "a.tar.gz", lambda: [gzip.compress(_package("tar"), mtime=0)]),
+        ("patients", "PMC-Patients.json", _seeds([b"[" + PATIENTS.strip() + b"]"])),
+    ]
+    return [
+        *(Target(f"reader-{name}", seeds, partial(_documents, file)) for name, file, seeds in readers),
+        *(Target(f"reader-beir-{Path(n).stem}", _seeds([BEIR[n]]), partial(_judged, read_beir, BEIR, n)) for n in BEIR),
+        *(
+            Target(f"reader-r2med-{Path(n).stem}", _seeds([R2MED[n]]), partial(_judged, read_r2med, R2MED, n))
+            for n in R2MED
+        ),
+        Target(
+            "reader-qrels", _seeds([b"q1 0 d1 1\n", BEIR["qrels/test.tsv"]]), partial(_in_file, read_qrels, "q.tsv")
+        ),
+        Target(
+            "reader-trec-run",
+            _seeds([b"q1 Q0 d1 1 9.5 r\n"]),
+            partial(_in_file, lambda p: list(read_trec_run(p)), "r.trec"),
+        ),
+        Target(
+            "reader-citations",
+            _seeds([b"citing,cited\nPMC1,PMC2\n10.1/a,PMID:3\n"]),
+            partial(_in_file, lambda p: [read_citations([p])], "c.csv"),
+        ),
+        Target(
+            "reader-citations-json",
+            _seeds([rows_of({"citing": "PMC1", "cited": "PMC2", "types": ["Case Reports"]})]),
+            partial(_in_file, lambda p: [read_citations([p])], "c.jsonl"),
+        ),
+        *(
+            Target(f"questions-{suffix}", _seeds(QUESTIONS), partial(_questions, f"q.{suffix}"))
+            for suffix in ("jsonl", "json")
+        ),
+        Target(
+            "questions-csv", _seeds([b"id,question,A,B,answer\n1,What?,x,y,A\n", CSV]), partial(_questions, "q.csv")
+        ),
+        Target("questions-parquet", lambda: [_table("parquet")], partial(_questions, "q.parquet")),
+        Target("questions-arrow", lambda: [_table("arrow")], partial(_questions, "q.arrow")),
+        Target("predictions-jsonl", _seeds(guesses), partial(_predictions, "p.jsonl")),
+        Target("predictions-csv", _seeds(guesses), partial(_predictions, "p.csv")),
+        Target("answers-jsonl", _seeds([answers]), partial(_in_file, lambda p: [read_source_answers(p)], "a.jsonl")),
+        Target(
+            "answers-csv",
+            _seeds([b"question,source,answer\nMay I?,a,Yes\nMay I?,b,No\n"]),
+            partial(_in_file, lambda p: [read_source_answers(p)], "a.csv"),
+        ),
+        Target(
+            "labels-csv",
+            _seeds([b"item,label,annotator\na,equivalent,A\n"]),
+            partial(_in_file, lambda p: [read_labels(p)], "l.csv"),
+        ),
+        Target("decisions", _seeds([DECISIONS]), partial(_in_file, read_decisions, "d.jsonl")),
+        Target(
+            "harvest",
+            _seeds([rows_of({"text": "May I swim?"}), CSV]),
+            partial(_in_file, lambda p: read_harvest([p]), "h.jsonl"),
+        ),
+        Target(
+            "pack",
+            _seeds([path.read_bytes() for path in _packs()]),
+            partial(_in_file, lambda p: [read_pack(p)], "p.toml"),
+        ),
+        Target(
+            "replay",
+            _seeds([rows_of({"contains": "x", "text": "y"}), *_recorded()]),
+            partial(_in_file, lambda p: [ReplayBackend(p)], "r.jsonl"),
+        ),
+        Target("table-tsv", _seeds([b"a\tb\n1\t2\n"]), partial(_in_file, lambda p: list(read_tsv(p)), "t.tsv")),
+        Target(
+            "table-parquet", lambda: [_table("parquet")], partial(_in_file, lambda p: [read_parquet(p)], "t.parquet")
+        ),
+        Target("manifest", _seeds([MANIFEST]), _manifest),
+        Target("endpoint-chat", _seeds(CHATS), _chat),
+        Target("endpoint-batch", _seeds(BATCH), _batch),
+        Target("endpoint-other", _seeds(ENDPOINT), _endpoint),
+        Target("output", _seeds(OUTPUTS), _output),
+        *_tables(),
+    ]
+
+
+def _packs() -> list[Path]:
+    import hoofbeat.prompts.packs as packs  # noqa: PLC0415 - only its folder
+
+    return sorted(Path(packs.__file__).parent.glob("*.toml"))[:2]
+
+
+def _recorded() -> list[bytes]:
+    lines = (teaching.cases_folder().parent / "recorded.jsonl").read_bytes().splitlines(keepends=True)
+    return [b"".join(lines[:3])]
+
+
+if __name__ == "__main__":
+    _folders()
