@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus, read_file
+from hoofbeat.corpus.hidden_text import HIDDEN, HiddenText
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
+from hoofbeat.store.tables import read_jsonl
 from tests.corpus.checks import check_offsets
 from tests.corpus.office_files import PNG, packed, paragraph, style, styled, word_parts
 
@@ -226,6 +228,34 @@ def test_what_is_not_on_the_page_is_left_out_and_said(tmp_path: Path) -> None:
     assert document.notices == (
         "left out: 2 tracked deletions, 1 comment, 1 embedded document, hidden text in 2 places",
     )
+
+
+WHITE = '<w:color w:val="FFFFFF"/>'
+
+
+@pytest.mark.parametrize(
+    ("body", "whys"),
+    [
+        (paragraph("HIDDEN", run="<w:vanish/>"), ["hidden by its format"]),
+        (paragraph("HIDDEN", run=WHITE), ["white on white"]),
+        (paragraph("HIDDEN", run='<w:sz w:val="2"/>'), ["tiny font"]),
+        (paragraph("Shown", run=WHITE + '<w:shd w:fill="000000"/>'), []),
+        (paragraph("Shown", "<w:shd w:fill='000000'/>", run=WHITE), []),
+        (f"<w:tbl><w:tr><w:tc>{paragraph('Shown', run=WHITE)}</w:tc></w:tr></w:tbl>", []),
+        (paragraph("Shown", run='<w:sz w:val="12"/><w:color w:val="FEFEF0"/>'), []),
+    ],
+)
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_nobody_sees_is_listed_and_kept_on_request(tmp_path: Path, body: str, whys: list[str], keep: bool) -> None:
+    path = packed(tmp_path / "invented.docx", word_parts(paragraph("Take it.") + body))
+    import_corpus([path], tmp_path / "corpus", keep_hidden=keep)
+    corpus = Corpus.open(tmp_path / "corpus")
+    (document,) = corpus.documents()
+    assert ("HIDDEN" in document.text) == (bool(whys) and keep)
+    assert ("Shown" in document.text) == (not whys)
+    listed = tmp_path / "corpus" / HIDDEN
+    found = read_jsonl(listed, HiddenText) if listed.exists() else []
+    assert [(each.why, each.text, each.kept) for each in found] == [(why, "HIDDEN", keep) for why in whys]
 
 
 def test_deleted_rows_are_left_out(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ import pytest
 from lxml import etree
 
 from hoofbeat.corpus import Corpus, import_corpus, read_file
+from hoofbeat.corpus.hidden_text import HIDDEN, HiddenText
 from hoofbeat.corpus.parsers import pptx_slides
 from hoofbeat.corpus.parsers.office_package import NAMES
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
+from hoofbeat.store.tables import read_jsonl
 from tests.corpus.checks import check_offsets
 
 pptx: Any = pytest.importorskip("pptx")
@@ -85,6 +87,26 @@ def test_a_deck(tmp_path: Path) -> None:
     assert document.facets["author"] == "A. Example (invented)"
     assert document.notices == ("left out: hidden slide 3",)
     assert (document.tables[0].rows, document.tables[0].page) == ((("Drug", "Dose"), ("Both", "")), 2)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_hidden_slides_and_shapes_are_listed_and_kept_on_request(tmp_path: Path, keep: bool) -> None:
+    deck = pptx.Presentation()
+    first = slide(deck, 1, "Drugs", ("Tacrolimus",))
+    box = first.shapes.add_textbox(0, 0, inches(2), inches(1))
+    box.text_frame.text = "UNSEEN SHAPE"
+    box._element.nvSpPr.cNvPr.set("hidden", "1")
+    slide(deck, 1, "UNSEEN", ("SLIDE",))._element.set("show", "0")
+    deck.save(tmp_path / "invented.pptx")
+    import_corpus([tmp_path / "invented.pptx"], tmp_path / "corpus", keep_hidden=keep)
+    corpus = Corpus.open(tmp_path / "corpus")
+    (document,) = corpus.documents()
+    assert document.text.count("UNSEEN") == (2 if keep else 0)
+    found = read_jsonl(tmp_path / "corpus" / HIDDEN, HiddenText)
+    assert sorted((each.place, each.why, each.text, each.kept) for each in found) == [
+        ("slide 1", "hidden shape", "UNSEEN SHAPE", keep),
+        ("slide 2", "hidden slide", "UNSEEN SLIDE", keep),
+    ]
 
 
 def test_bullets_and_numbers(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Literal
 from lxml import etree
 from msgspec import Struct, field
 
+from hoofbeat.corpus.hidden_text import HiddenTexts
 from hoofbeat.corpus.parsers.docx_styles import (
     BULLET,
     MAX_LEVEL,
@@ -54,6 +55,9 @@ _TEXTLESS = frozenset(
     map(qualified, ("w:pPr", "w:rPr", "w:sdtPr", "w:sdtEndPr", "w:rt", "w:tblPr", "w:commentReference", "w:instrText"))
 )
 _DELETED = frozenset(map(qualified, ("w:del", "w:moveFrom")))
+_TINY = 2  # half points
+_SHADES = ("w:shd", "w:highlight")
+_MAY_BE_SHADED = frozenset(map(qualified, ("w:tbl", "w:txbxContent")))
 _W_R, _W_T, _W_P, _W_TBL, _W_SDT = map(qualified, ("w:r", "w:t", "w:p", "w:tbl", "w:sdt"))
 _PLAIN = {
     qualified("w:tab"): " ",
@@ -102,10 +106,11 @@ class _Line(Struct):
 class WordReader:
     """Reads parts of one document; numbers, notes and counts go on over all of them."""
 
-    def __init__(self, package: OfficePackage, part: str, images: OfficeImages) -> None:
+    def __init__(self, package: OfficePackage, part: str, images: OfficeImages, hidden: HiddenTexts) -> None:
         self._package = package
         self._part = part
         self._images = images
+        self._hidden = hidden
         self._styles = Styles(package.linked_xml(part, "styles"))
         self._numbering = Numbering(package.linked_xml(part, "numbering"))
         self._fields: list[_Field] = []
@@ -219,11 +224,13 @@ class WordReader:
     def _run(self, node: etree._Element, line: _Line, look: StyleLook) -> None:
         properties = node.find("w:rPr", NAMES)
         style = self._styles.look(value(properties, "w:rStyle")) if properties is not None else StyleLook()
-        hidden = switched(properties, "w:vanish")
-        if hidden if hidden is not None else style.hidden or look.hidden:
-            if any((text.text or "").strip() for text in node.iter(_W_T)):
-                self.left_out["hidden text"] += 1
-            return
+        vanish = switched(properties, "w:vanish")
+        vanished = vanish if vanish is not None else style.hidden or look.hidden
+        if why := "hidden by its format" if vanished else _unseen(node, properties):
+            text = "".join(text.text or "" for text in node.iter(_W_T))
+            if self._hidden.leaves_out("", why, text):
+                self.left_out["hidden text"] += bool(text.strip())
+                return
         before = len(line.pieces)
         self._run_content(node, line, look)
         added = "".join(line.pieces[before:])
@@ -448,3 +455,23 @@ def math_text(node: etree._Element) -> str:
 
 def _grouped(text: str) -> str:
     return text if len(text) <= 1 or text.isalnum() else f"({text})"
+
+
+def _unseen(node: etree._Element, properties: etree._Element | None) -> str:
+    """Why nobody sees a run that is not marked as hidden: white on an unshaded page, or smaller than print can be.
+
+    White letters in a table or a text box are usual: the shading behind them may come from a style.
+    """
+    size = value(properties, "w:sz")
+    if size.isdigit() and int(size) <= _TINY:
+        return "tiny font"
+    if value(properties, "w:color").upper() != "FFFFFF" or (properties is not None and _shaded(properties)):
+        return ""
+    for parent in node.iterancestors():
+        if parent.tag in _MAY_BE_SHADED or (parent.tag == _W_P and _shaded(parent.find("w:pPr", NAMES))):
+            return ""
+    return "white on white"
+
+
+def _shaded(properties: etree._Element | None) -> bool:
+    return properties is not None and any(properties.find(each, NAMES) is not None for each in _SHADES)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from hoofbeat.corpus.hidden_text import HiddenTexts
 from hoofbeat.corpus.parsers.docx_blocks import MIN_UNCAPTIONED, WordBlock, WordReader
 from hoofbeat.corpus.parsers.docx_styles import MAX_LEVEL
 from hoofbeat.corpus.parsers.office_package import (
@@ -47,16 +48,18 @@ _NOTES = {
 }
 
 
-def read_docx(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None) -> Document:
+def read_docx(
+    data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None, hidden: HiddenTexts | None = None
+) -> Document:
     """The one document of a Word file; what its side file says about it counts first (`side_file`).
 
-    Figures name image files that are put into `images` (name, data).
+    Figures name image files that are put into `images` (name, data). `hidden` takes what a reader can't see.
     """
     about = side_file(path)
     package = OfficePackage(data, "Word document")
     part, root = package.main_part("w:document")
     pictures = OfficeImages(package, safe_id(path.stem))
-    reader = WordReader(package, part, pictures)
+    reader = WordReader(package, part, pictures, hidden or HiddenTexts())
     body = root.find("w:body", NAMES)
     blocks = _with_one_title(reader.blocks(body)) if body is not None else []
     notes = list(_notes(package, part, reader))

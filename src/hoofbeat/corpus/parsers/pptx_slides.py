@@ -16,6 +16,7 @@ import msgspec
 from lxml import etree
 from msgspec import Struct, field
 
+from hoofbeat.corpus.hidden_text import HiddenTexts
 from hoofbeat.corpus.parsers.docx_blocks import math_text
 from hoofbeat.corpus.parsers.docx_styles import BULLET, whole_number
 from hoofbeat.corpus.parsers.office_package import (
@@ -92,16 +93,18 @@ class _Slide(Struct, kw_only=True):
     master: _Layout
 
 
-def read_pptx(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None) -> Document:
+def read_pptx(
+    data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None, unseen: HiddenTexts | None = None
+) -> Document:
     """The one document of a presentation; what its side file says about it counts first (`side_file`).
 
-    Figures name image files that are put into `images` (name, data).
+    Figures name image files that are put into `images` (name, data). `unseen` takes what an audience does not see.
     """
     about = side_file(path)
     package = OfficePackage(data, "PowerPoint presentation")
     part, root = package.main_part("p:presentation")
     pictures = OfficeImages(package, safe_id(path.stem))
-    deck = _Deck(package, pictures)
+    deck = _Deck(package, pictures, unseen or HiddenTexts())
     hidden = deck.read(part, root)
     if not deck.builder.text:
         raise InputError(
@@ -137,8 +140,9 @@ def _about(
 class _Deck:
     """Reads the slides of a presentation into one text."""
 
-    def __init__(self, package: OfficePackage, images: OfficeImages) -> None:
+    def __init__(self, package: OfficePackage, images: OfficeImages, unseen: HiddenTexts) -> None:
         self.builder = TextBuilder()
+        self._unseen = unseen
         self.languages: Counter[str] = Counter()
         self.first_title = ""
         self.commented = 0
@@ -164,8 +168,10 @@ class _Deck:
                 raise InputError(f"the presentation is broken: slide {number} is missing", fix="repair the file")
             content = self._package.xml(link.part)
             if content.get("show") in {"0", "false"}:
-                hidden.append(number)
-                continue
+                words = " ".join(text.text or "" for text in content.iter(qualified("a:t")))
+                if self._unseen.leaves_out(f"slide {number}", "hidden slide", words):
+                    hidden.append(number)
+                    continue
             slides.append((number, link.part))
             uses.update(
                 {
@@ -185,7 +191,7 @@ class _Deck:
             slide.layout = self._inherited(layout)
             if master := self._package.linked(layout, "slideMaster"):
                 slide.master = self._inherited(master)
-        shapes = list(_shapes(slide.root.find("p:cSld/p:spTree", NAMES)))
+        shapes = list(_shapes(slide.root.find("p:cSld/p:spTree", NAMES), self._unseen, f"slide {slide.number}"))
         titles = [shape for shape in shapes if _place(shape).kind in _TITLES and shape.tag == qualified("p:sp")]
         title = squeeze(" ".join(line.text for shape in titles[:1] for line in self._lines(shape, slide)))
         self.first_title = self.first_title or title
@@ -334,16 +340,20 @@ class _Deck:
             self.builder.paragraph(NOTES + "\n".join(texts), page=slide.number)
 
 
-def _shapes(tree: etree._Element | None) -> Iterator[etree._Element]:
-    """Shapes, pictures and frames in their order, also those in groups; hidden ones are left out."""
+def _shapes(
+    tree: etree._Element | None, unseen: HiddenTexts | None = None, place: str = ""
+) -> Iterator[etree._Element]:
+    """Shapes, pictures and frames in their order, also those in groups; hidden ones are left out and listed."""
     for child in tree.iterchildren(etree.Element) if tree is not None else ():
         about = _about_shape(child)
         if about is not None and about.get("hidden") in {"1", "true"}:
-            continue
+            words = " ".join(text.text or "" for text in child.iter(qualified("a:t")))
+            if unseen is None or unseen.leaves_out(place, "hidden shape", words):
+                continue
         if child.tag == qualified("p:grpSp"):
-            yield from _shapes(child)
+            yield from _shapes(child, unseen, place)
         elif child.tag == qualified("mc:AlternateContent"):
-            yield from _shapes(chosen_content(child))
+            yield from _shapes(chosen_content(child), unseen, place)
         elif child.tag in {qualified("p:sp"), qualified("p:pic"), qualified("p:graphicFrame")}:
             yield child
 

@@ -23,7 +23,7 @@ class _Docx(Reader):
         from hoofbeat.corpus.parsers.docx_document import read_docx  # noqa: PLC0415 - lxml, only for Word files
 
         images: list[tuple[str, bytes]] = []
-        document = read_docx(source.data(binary=True), source.path, images)
+        document = read_docx(source.data(binary=True), source.path, images, source.hidden)
         source.keep_images(images)
         yield DocumentEntry(document=document)
 

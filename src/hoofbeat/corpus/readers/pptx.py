@@ -22,7 +22,7 @@ class _Pptx(Reader):
         from hoofbeat.corpus.parsers.pptx_slides import read_pptx  # noqa: PLC0415 - lxml, only for presentations
 
         images: list[tuple[str, bytes]] = []
-        document = read_pptx(source.data(binary=True), source.path, images)
+        document = read_pptx(source.data(binary=True), source.path, images, source.hidden)
         source.keep_images(images)
         yield DocumentEntry(document=document)
 
