@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import random
 import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from lxml import etree
 
 from hoofbeat.corpus import import_corpus, read_file
 from hoofbeat.corpus.parsers import archive_members, office_package
 from hoofbeat.corpus.reader import Reader
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
+from tests.corpus.checks import check_offsets
 from tests.corpus.office_files import DECLARED, packed, paragraph, relations, word_parts
 
 ARTICLE = "<article><body><p>{}</p></body></article>"
@@ -344,3 +348,41 @@ def test_absurd_numbers_in_word_files_cost_nothing(tmp_path: Path) -> None:
     for each in (numbering, letters):
         (document,) = read_file(packed(tmp_path / "a.docx", word_parts(body, numbering=each)))
         assert len(document.text) < 500
+
+
+def test_word_files_with_elements_lost_moved_or_changed_are_read_or_refused(tmp_path: Path) -> None:
+    """Whatever a damaged writer leaves out or repeats, a file gives a sound document or a reason."""
+    mark = "<w:r><w:fldChar w:fldCharType='{}'/></w:r>"
+    body = (
+        "<w:p><w:pPr><w:outlineLvl w:val='0'/><w:numPr><w:numId w:val='1'/></w:numPr></w:pPr>"
+        "<w:r><w:t>One</w:t></w:r></w:p>"
+        f"<w:p>{mark.format('begin')}{mark.format('separate')}<w:r><w:t>x</w:t></w:r>{mark.format('end')}"
+        "<w:del><w:r/></w:del></w:p><w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val='2'/></w:tcPr>"
+        f"{paragraph('a')}</w:tc><w:tc>{paragraph('b')}</w:tc></w:tr></w:tbl>"
+        f"<w:sdt><w:sdtPr/><w:sdtContent>{paragraph('c')}</w:sdtContent></w:sdt>"
+        "<w:p><w:r><w:drawing><wp:extent cx='9' cy='9'/><wp:docPr descr='d'/><a:blip r:embed='i'/>"
+        f"<w:txbxContent>{paragraph('e')}</w:txbxContent></w:drawing></w:r>"
+        "<w:r><w:footnoteReference w:id='1'/></w:r></w:p>"
+    )
+    parts = word_parts(body)
+    chance = random.Random(7)
+    read_whole = 0
+    for _ in range(120):
+        root = etree.fromstring(str(parts["word/document.xml"]).encode())
+        nodes = list(root.iter())
+        for node in chance.sample(nodes[2:], 3):
+            parent, other = node.getparent(), chance.choice(nodes)
+            if chance.random() < 0.4 and parent is not None:
+                parent.remove(node)
+            elif chance.random() < 0.5:
+                node.append(copy.deepcopy(other))
+            for name in list(node.attrib):
+                node.set(name, chance.choice(["", "-1", "99999999999", "x"]))
+        path = packed(tmp_path / "a.docx", parts | {"word/document.xml": etree.tostring(root)})
+        try:
+            for document in read_file(path):
+                check_offsets(document)
+                read_whole += 1
+        except InputError:
+            continue
+    assert read_whole > 60

@@ -58,10 +58,10 @@ def test_every_hostile_file_is_listed_and_the_good_one_taken(tmp_path: Path) -> 
     (folder / "good.txt").write_text("Good words.")
     sparse(folder / "gigabyte.xml", 1_100_000_000, b"<article><body><p>")
     sparse(folder / "gigabyte.html", 1_100_000_000, b"<p>")
-    sparse(folder / "gigabyte.jsonl", 1_100_000_000, b'{"id": "1", "text": "')
-    zeros(folder / "bomb.jsonl.gz", 300, b'{"id": "1", "text": "')
-    zeros(folder / "bomb.xml.gz", 300, b"<article><body><p>")
-    zeros(folder / "bomb.csv.gz", 300, b"id,text\n1,")
+    sparse(folder / "line.jsonl", 100_000_000, b'{"id": "1", "text": "')
+    zeros(folder / "bomb.jsonl.gz", 80, b'{"id": "1", "text": "')
+    zeros(folder / "bomb.xml.gz", 210, b"<article><body><p>")
+    zeros(folder / "bomb.csv.gz", 80, b"id,text\n1,")
     many_pages(folder / "pages.pdf", 10_000)
     (folder / "columns.csv").write_bytes(b"id,text," + b"a," * 10_000_000 + b"\n1,x\n")
     (folder / "deep.jsonl").write_text('{"id": "1", "text": "x", "a": ' + "[" * 200_000 + "\n")
@@ -83,7 +83,7 @@ def test_every_hostile_file_is_listed_and_the_good_one_taken(tmp_path: Path) -> 
         "deep.html": "HTML refused as hostile",
         "deep.jsonl": "JSON refused as hostile|not readable JSON",
         "gigabyte.html": "file too large",
-        "gigabyte.jsonl": "line too long",
+        "line.jsonl": "line too long",
         "gigabyte.xml": "file too large",
         "no.jsonl.gz": "the compressed file is broken or cut off",
         "null.csv": "NUL bytes",
