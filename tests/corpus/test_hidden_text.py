@@ -15,6 +15,7 @@ from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.hidden_text import HIDDEN, HiddenText, HiddenTexts, without_hidden_characters
 from hoofbeat.corpus.parsers.html_page import read_html
 from hoofbeat.corpus.parsers.pdf_document import read_pdf
+from hoofbeat.corpus.readers.markdown import read_markdown
 from hoofbeat.store.tables import read_jsonl
 from tests.corpus.checks import check_offsets
 from tests.corpus.test_pdf import HANDBOOKS, drawn, text_at
@@ -111,6 +112,16 @@ def test_text_around_a_hidden_word_stays_whole() -> None:
 def test_the_list_of_a_page_leaves_out_what_is_not_read() -> None:
     content = f'<nav><p hidden>menu</p></nav><main><p>{SEEN}</p></main><div style="display:none">window</div>'
     assert page(content) == (SEEN, [])
+
+
+def test_html_in_markdown_hides_as_well() -> None:
+    hidden = HiddenTexts()
+    text = f'# Doses\n\n{SEEN} <span style="color:white">{ORDER}</span> Rest.\n\n<div hidden>Gone</div>\n\n'
+    seen_text = '<span style="color:red">Never</span> more than two, <b style="font-size:12px">please</b>.'
+    document = read_markdown(text + seen_text, "m", hidden)
+    check_offsets(document)
+    assert document.text == f"Doses\n\n{SEEN} Rest.\n\nNever more than two, please."
+    assert [(each.place, each.text) for each in hidden.take("m")] == [("<span>", ORDER), ("<div>", "Gone")]
 
 
 # PDF
