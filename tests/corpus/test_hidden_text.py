@@ -224,6 +224,33 @@ def test_white_letters_on_a_dark_box_or_picture_are_seen(tmp_path: Path) -> None
     assert all(words in text for words in ("White heading", "White caption", "A pale remark"))
 
 
+def test_letters_that_can_be_seen_are_read_as_ever(tmp_path: Path) -> None:
+    def line(*, white: bool) -> Any:
+        def draw(canvas: Any) -> None:
+            seen(canvas)
+            canvas.setFillColorRGB(0, 0, 0)
+            canvas.rect(40, 470, 520, 80, stroke=0, fill=1)  # black letters on a pale box in a black frame
+            canvas.setFillColorRGB(1, 1, 0.8)
+            canvas.rect(44, 474, 512, 72, stroke=0, fill=1)
+            canvas.setFillColorRGB(0.1, 0.2, 0.5)
+            canvas.rect(200, 495, 340, 20, stroke=0, fill=1)
+            text = canvas.beginText(60, 500)
+            text.setFont("Helvetica", 10)
+            text.setFillColorRGB(0, 0, 0)
+            text.textOut("Take the tablet at noon with a")
+            text.setFillColorRGB(*((1, 1, 1) if white else (1, 0.9, 0)))
+            text.textOut("white heron beside you")
+            canvas.drawText(text)
+
+        return draw
+
+    white, found = sheet(tmp_path / "a.pdf", line(white=True))
+    yellow, other = sheet(tmp_path / "b.pdf", line(white=False))
+    assert white == yellow
+    assert (found, other) == ([], [])
+    assert "with awhite heron beside you" in white
+
+
 @pytest.mark.parametrize("turn", [0, 90, 180, 270])
 def test_white_letters_of_turned_pages(tmp_path: Path, turn: int) -> None:
     def draw(canvas: Any) -> None:
