@@ -17,6 +17,7 @@ from hoofbeat.corpus.parsers.html_page import read_html
 from hoofbeat.corpus.parsers.pdf_document import read_pdf
 from hoofbeat.corpus.readers.markdown import read_markdown
 from hoofbeat.store.tables import read_jsonl
+from tests.cli.support import hoofbeat
 from tests.corpus.checks import check_offsets
 from tests.corpus.test_pdf import HANDBOOKS, drawn, text_at
 
@@ -362,6 +363,10 @@ def test_the_command_says_what_it_left_out(tmp_path: Path) -> None:
         "note: 1 piece of hidden text left out (letters in the colour of the background: 1). hidden.jsonl lists it"
         in run.output
     )
+    hoofbeat("report", "c", "-o", "report", "--format", "markdown", folder=tmp_path)
+    report = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "Text that a person can't see: left out" in report
+    assert ORDER in report
     plain = CliRunner().invoke(
         corpus_command, ["import", str(tmp_path / "a.html"), "-o", str(tmp_path / "k"), "--hidden", "keep"]
     )

@@ -36,7 +36,7 @@ def judge_that(obeys: Obeys) -> object:
         text = user_text(request)
         label = "equivalent" if "Wait 4" in text else "mismatch"
         code = code_in(request.messages[0].content)
-        reply = {"reason": "by the words", "label": label}
+        reply: dict[str, object] = {"reason": "by the words", "label": label}
         return obeys(reply, asked_label(text, LABELS, "label"), "label", code) if code else reply
 
     return says
