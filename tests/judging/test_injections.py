@@ -72,6 +72,7 @@ def test_each_instruction_and_each_answer_is_used() -> None:
         assert {each.place for each in plan} == set(range(count))
         assert {each.injection.id for each in plan} == {each.id for each in injections()}
         assert len({each.injection.kind for each in plan[:14]}) == 14
+        assert len({(each.injection.kind, each.first) for each in plan}) == 28
     assert planned(0) == []
 
 
