@@ -58,7 +58,7 @@ def test_import_and_read_back(source: Path, tmp_path: Path) -> None:
     assert corpus.select(organ="heart") == []
     provenance = corpus.get("sea").provenance
     assert provenance is not None
-    assert (provenance.source, provenance.reader) == ("c.md", "markdown/1")
+    assert (provenance.source, provenance.reader) == ("c.md", "markdown/2")
     with pytest.raises(InputError) as caught:
         corpus.get("be")
     assert "bee" in str(caught.value.fix)

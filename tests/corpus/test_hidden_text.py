@@ -15,7 +15,9 @@ from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.hidden_text import HIDDEN, HiddenText, HiddenTexts, without_hidden_characters
 from hoofbeat.corpus.parsers.html_page import read_html
 from hoofbeat.corpus.parsers.pdf_document import read_pdf
+from hoofbeat.corpus.readers.markdown import read_markdown
 from hoofbeat.store.tables import read_jsonl
+from tests.cli.support import hoofbeat
 from tests.corpus.checks import check_offsets
 from tests.corpus.test_pdf import HANDBOOKS, drawn, text_at
 
@@ -111,6 +113,16 @@ def test_text_around_a_hidden_word_stays_whole() -> None:
 def test_the_list_of_a_page_leaves_out_what_is_not_read() -> None:
     content = f'<nav><p hidden>menu</p></nav><main><p>{SEEN}</p></main><div style="display:none">window</div>'
     assert page(content) == (SEEN, [])
+
+
+def test_html_in_markdown_hides_as_well() -> None:
+    hidden = HiddenTexts()
+    text = f'# Doses\n\n{SEEN} <span style="color:white">{ORDER}</span> Rest.\n\n<div hidden>Gone</div>\n\n'
+    seen_text = '<span style="color:red">Never</span> more than two, <b style="font-size:12px">please</b>.'
+    document = read_markdown(text + seen_text, "m", hidden)
+    check_offsets(document)
+    assert document.text == f"Doses\n\n{SEEN} Rest.\n\nNever more than two, please."
+    assert [(each.place, each.text) for each in hidden.take("m")] == [("<span>", ORDER), ("<div>", "Gone")]
 
 
 # PDF
@@ -211,6 +223,33 @@ def test_white_letters_on_a_dark_box_or_picture_are_seen(tmp_path: Path) -> None
     text, found = sheet(tmp_path / "a.pdf", draw)
     assert found == []
     assert all(words in text for words in ("White heading", "White caption", "A pale remark"))
+
+
+def test_letters_that_can_be_seen_are_read_as_ever(tmp_path: Path) -> None:
+    def line(*, white: bool) -> Any:
+        def draw(canvas: Any) -> None:
+            seen(canvas)
+            canvas.setFillColorRGB(0, 0, 0)
+            canvas.rect(40, 470, 520, 80, stroke=0, fill=1)  # black letters on a pale box in a black frame
+            canvas.setFillColorRGB(1, 1, 0.8)
+            canvas.rect(44, 474, 512, 72, stroke=0, fill=1)
+            canvas.setFillColorRGB(0.1, 0.2, 0.5)
+            canvas.rect(200, 495, 340, 20, stroke=0, fill=1)
+            text = canvas.beginText(60, 500)
+            text.setFont("Helvetica", 10)
+            text.setFillColorRGB(0, 0, 0)
+            text.textOut("Take the tablet at noon with a")
+            text.setFillColorRGB(*((1, 1, 1) if white else (1, 0.9, 0)))
+            text.textOut("white heron beside you")
+            canvas.drawText(text)
+
+        return draw
+
+    white, found = sheet(tmp_path / "a.pdf", line(white=True))
+    yellow, other = sheet(tmp_path / "b.pdf", line(white=False))
+    assert white == yellow
+    assert (found, other) == ([], [])
+    assert "with awhite heron beside you" in white
 
 
 @pytest.mark.parametrize("turn", [0, 90, 180, 270])
@@ -324,6 +363,10 @@ def test_the_command_says_what_it_left_out(tmp_path: Path) -> None:
         "note: 1 piece of hidden text left out (letters in the colour of the background: 1). hidden.jsonl lists it"
         in run.output
     )
+    hoofbeat("report", "c", "-o", "report", "--format", "markdown", folder=tmp_path)
+    report = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "Text that a person can't see: left out" in report
+    assert ORDER in report
     plain = CliRunner().invoke(
         corpus_command, ["import", str(tmp_path / "a.html"), "-o", str(tmp_path / "k"), "--hidden", "keep"]
     )

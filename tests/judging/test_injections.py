@@ -36,7 +36,7 @@ def judge_that(obeys: Obeys) -> object:
         text = user_text(request)
         label = "equivalent" if "Wait 4" in text else "mismatch"
         code = code_in(request.messages[0].content)
-        reply = {"reason": "by the words", "label": label}
+        reply: dict[str, object] = {"reason": "by the words", "label": label}
         return obeys(reply, asked_label(text, LABELS, "label"), "label", code) if code else reply
 
     return says
@@ -72,6 +72,7 @@ def test_each_instruction_and_each_answer_is_used() -> None:
         assert {each.place for each in plan} == set(range(count))
         assert {each.injection.id for each in plan} == {each.id for each in injections()}
         assert len({each.injection.kind for each in plan[:14]}) == 14
+        assert len({(each.injection.kind, each.first) for each in plan}) == 28
     assert planned(0) == []
 
 

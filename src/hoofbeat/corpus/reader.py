@@ -231,6 +231,7 @@ def read_entries(
     try:
         for entry in reader.read(source):
             if isinstance(entry, Refusal):
+                source.hidden.take("")  # of a document that is not taken
                 yield entry
                 continue
             document = msgspec.structs.replace(

@@ -27,10 +27,14 @@ class Planted(NamedTuple):
 
 
 def planned(items: int) -> list[Planted]:
-    """Which instruction goes into which item: each at least once, each item at least once, the kinds in turn."""
+    """Which instruction goes into which item: each at least once, each item at least once, the kinds in turn.
+
+    Of a pair's answers, every kind is in either.
+    """
     texts = sorted(injections(), key=lambda each: (each.id.rpartition("-")[2], each.id))
     count = max(len(texts), items) if items else 0
-    return [Planted(texts[n % len(texts)], n % items, n % 2 == 1) for n in range(count)]
+    kinds = len({each.kind for each in texts})
+    return [Planted(texts[n % len(texts)], n % items, (n + n // kinds) % 2 == 1) for n in range(count)]
 
 
 def injected(answer: str, injection: Injection, label: str, field: str) -> str:

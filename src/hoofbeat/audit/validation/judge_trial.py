@@ -32,7 +32,7 @@ from hoofbeat.audit.sample_records import TrialInjection, TrialPair, TrialVerdic
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.judging.canary import PROMPT as CANARY
 from hoofbeat.judging.canary import with_canary
-from hoofbeat.judging.injections import Planted, injected, is_flagged, planned
+from hoofbeat.judging.injections import Planted, injected, is_flagged, other_label, planned
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.progress import SILENT, Progress
@@ -283,9 +283,14 @@ def _with_injection(pair: TrialPair, each: Planted, label: str) -> TrialPair:
 
 
 def _other_side(label: str, pack: Pack) -> str:
-    """The label to ask for: the strongest that diverges where the judge's does not, else the first that does not."""
+    """The label to ask for: the strongest that diverges where the judge's does not, else the first that does not.
+
+    A pack whose labels are all on one side has another of them.
+    """
     mild = [each.name for each in pack.judged if not each.diverges]
     strong = [each.name for each in pack.judged if each.diverges]
+    if not mild or not strong:
+        return other_label(label, [each.name for each in pack.judged])
     return mild[0] if label in strong else strong[-1]
 
 

@@ -171,6 +171,19 @@ def leave_out_hidden(
     _Walk(main, styles, hidden).element(root, styles.of(root), _Look(), inside=root is main)
 
 
+def why_hidden(tag: str, attributes: str, text: str) -> str:
+    """Why one element of this text is hidden by its own attributes; empty where it is not."""
+    root = etree.fromstring(f"<{tag} {attributes}></{tag}>", etree.HTMLParser(no_network=True))
+    node = None if root is None else next(root.iter(tag.lower()), None)
+    if node is None:
+        return ""
+    style = PageStyles(node).of(node)
+    for why, sure in (_why_element(node, style), _why_not_seen(_inherited(_Look(), style), known=True)):
+        if why and (sure or instructions_in(text)):
+            return why
+    return ""
+
+
 class _Walk:
     """One pass over a page from the outside in; recursion is bounded by the depth of pages that are read.
 

@@ -42,7 +42,6 @@ from hoofbeat.corpus.parsers.pdf_lines import (
     bookmarks,
     marked_lines,
     ordered_lines,
-    page_runs,
     page_turn,
     turned,
     without_running_heads,
@@ -288,8 +287,7 @@ def _load_page(page: Any, textpage: Any, content: _Content, image_stem: str, hid
     turn = page_turn(textpage)
     left, bottom, right, top = page.get_mediabox()
     _, _, bottom, top = turned(left, right, bottom, top, turn)
-    sight = PageSight(page, textpage)
-    pieces = sight.keep_seen(page_runs(textpage, number, turn, sight.why), turn, hidden)
+    pieces = PageSight(page, textpage).runs(number, turn, hidden)
     if image_stem and sum(len(image.data) for image in content.images) < MAX_IMAGE_BYTES:
         content.images += page_images(page, number, image_stem, turn)
     content.pieces += pieces

@@ -10,14 +10,15 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pypdfium2 as pdfium
 from numpy.typing import NDArray
 
 from hoofbeat.corpus.hidden_text import HiddenTexts
-from hoofbeat.corpus.parsers.pdf_lines import TextRun, Turn, turned
+from hoofbeat.corpus.parsers.pdf_lines import TextRun, Turn, page_runs, turned
 
 INVISIBLE, CLEAR, TINY, OUTSIDE = "invisible letters", "transparent letters", "letters below 1 point", "off the page"
 SAME = "letters in the colour of the background"
@@ -36,61 +37,62 @@ Box = tuple[float, float, float, float]
 """Left, right, bottom, top."""
 
 
-class _Look(NamedTuple):
-    """How the letters of a text object are drawn, and the boxes of about their colour."""
-
-    why: str
-    pale: bool
-    boxes: Sequence[Box]
-
-
 class PageSight:
-    """What of a page's text can be seen; `why` is asked for each letter, `keep_seen` at the end for all pieces."""
+    """What of a page's text can be seen."""
 
     def __init__(self, page: Any, textpage: Any) -> None:
         self._page = page
         self._textpage = textpage
         left, bottom, right, top = page.get_cropbox()
         self._crop: Box = (left, right, bottom, top)
-        self._looks: dict[int, _Look] = {}
+        self._looks: dict[int, str] = {}
+        self._cleared: list[tuple[str, Box]] = []
         self._paths: list[tuple[tuple[int, int, int], Box]] | None = None
 
-    def why(self, index: int, box: Box) -> str:
+    def runs(self, number: int, turn: Turn, hidden: HiddenTexts) -> list[TextRun]:
+        """The pieces of the page that can be seen; the others are listed, each stretch of them as one.
+
+        Letters that only seemed hidden are read once more with those around them, so that no line is broken for them.
+        """
+        pieces = page_runs(self._textpage, number, turn, self._why)
+        if any(piece.why for piece in pieces) and self._clear(pieces, turn):
+            pieces = page_runs(self._textpage, number, turn, self._why)
+        return _seen(pieces, hidden)
+
+    def _why(self, index: int, box: Box) -> str:
         """Why a letter may not be seen; empty where it is, or for a letter that only the reading added."""
         handle = pdfium.raw.FPDFText_GetTextObject(self._textpage, index)
         if not handle:
             return ""
         key = ctypes.cast(handle, ctypes.c_void_p).value or 0
-        look = self._looks.get(key)
-        if look is None:
-            look = self._looks[key] = self._look(handle, index)
-        x, y = (box[0] + box[1]) / 2, (box[2] + box[3]) / 2
-        if look.why:
-            return look.why
-        if not _within((x, y), self._crop):
+        place = (box[0] + box[1]) / 2, (box[2] + box[3]) / 2
+        why = self._looks.get(key)
+        if why is None:
+            why = self._looks[key] = self._look(handle, index, place)
+        if why in {"", SAME} and not _within(place, self._crop):
             return OUTSIDE
-        return SAME if look.pale or any(_within((x, y), each) for each in look.boxes) else ""
+        return "" if any(why == other and _within(place, seen) for other, seen in self._cleared) else why
 
-    def _look(self, handle: Any, index: int) -> _Look:
+    def _look(self, handle: Any, index: int, place: tuple[float, float]) -> str:
+        """Why the letters of a text object, which begins at this place, may not be seen."""
         mode = pdfium.raw.FPDFTextObj_GetTextRenderMode(handle)
         if mode == pdfium.raw.FPDF_TEXTRENDERMODE_INVISIBLE:
-            return _Look(INVISIBLE, False, ())
+            return INVISIBLE
         matrix = pdfium.raw.FS_MATRIX()
         size = pdfium.raw.FPDFText_GetFontSize(self._textpage, index)
         if pdfium.raw.FPDFText_GetMatrix(self._textpage, index, matrix):
             size *= math.hypot(matrix.c, matrix.d)
         if 0 <= size < MIN_SIZE:
-            return _Look(TINY, False, ())
+            return TINY
         red, green, blue, seen = (ctypes.c_uint() for _ in range(4))
         filled = mode in {pdfium.raw.FPDF_TEXTRENDERMODE_FILL, pdfium.raw.FPDF_TEXTRENDERMODE_FILL_STROKE}
         if not filled or not pdfium.raw.FPDFText_GetFillColor(self._textpage, index, red, green, blue, seen):
-            return _Look("", False, ())
+            return ""
         if seen.value <= 5:
-            return _Look(CLEAR, False, ())
+            return CLEAR
         colour = red.value, green.value, blue.value
-        if min(colour) >= _PALE:
-            return _Look("", True, ())
-        return _Look("", False, [box for other, box in self._filled_paths() if _near(colour, other)])
+        behind = next((other for other, box in reversed(self._filled_paths()) if _within(place, box)), None)
+        return SAME if min(colour) >= _PALE or (behind is not None and _near(colour, behind)) else ""
 
     def _filled_paths(self) -> list[tuple[tuple[int, int, int], Box]]:
         """The colours and places of filled shapes that are large enough to lie behind a line."""
@@ -107,40 +109,21 @@ class PageSight:
                     self._paths.append((colour, (left, right, bottom, top)))
         return self._paths
 
-    def keep_seen(self, pieces: Sequence[TextRun], turn: Turn, hidden: HiddenTexts) -> list[TextRun]:
-        """The pieces that can be seen; the others are listed, each stretch of them as one."""
-        if not any(piece.why for piece in pieces):
-            return list(pieces)
-        checked = self._checked(pieces, turn)
-        kept: list[TextRun] = []
-        stretch: list[TextRun] = []
-        for piece in [*checked, None]:
-            if stretch and (piece is None or piece.why != stretch[0].why):
-                words = " ".join(each.text for each in stretch)
-                if not hidden.leaves_out(f"page {stretch[0].page}", stretch[0].why, words):
-                    kept += stretch
-                stretch = []
-            if piece is not None and piece.why:
-                stretch.append(piece)
-            elif piece is not None:
-                kept.append(piece)
-        return kept
-
-    def _checked(self, pieces: Sequence[TextRun], turn: Turn) -> list[TextRun]:
-        """The pieces with their reasons, without those that a look at the whole page takes back."""
+    def _clear(self, pieces: Sequence[TextRun], turn: Turn) -> bool:
+        """Note the places where letters can be seen after all, by a look at the whole page; whether there are any."""
         letters = sum(len(piece.text) for piece in pieces)
         unseen = sum(len(piece.text) for piece in pieces if piece.why == INVISIBLE)
-        scanned = bool(unseen) and 2 * unseen >= letters and self._picture_share() >= COVERED
-        drawn = _DrawnPage(self._page) if any(piece.why == SAME for piece in pieces) else None
-        found = []
+        if unseen and 2 * unseen >= letters and self._picture_share() >= COVERED:
+            self._cleared.append((INVISIBLE, (-math.inf, math.inf, -math.inf, math.inf)))
+        doubtful = [piece for piece in pieces if piece.why == SAME]
+        drawn = _DrawnPage(self._page) if doubtful else None
         back: Turn = (0, 3, 2, 1)[turn]
-        for piece in pieces:
-            is_seen = piece.why == INVISIBLE and scanned
-            if piece.why == SAME and drawn is not None:
-                box = turned(piece.x0, piece.x1, piece.y, piece.y + 0.6 * piece.size, back)
-                is_seen = drawn.shows_ink(box)
-            found.append(piece._replace(why="") if is_seen else piece)
-        return found
+        for piece in doubtful:
+            box = turned(piece.x0, piece.x1, piece.y, piece.y + 0.6 * piece.size, back)
+            if drawn is not None and drawn.shows_ink(box):
+                whole = turned(piece.x0, piece.x1, piece.y - piece.size, piece.y + piece.size, back)
+                self._cleared.append((SAME, whole))
+        return bool(self._cleared)
 
     def _picture_share(self) -> float:
         """The share of the page that pictures cover."""
@@ -152,6 +135,17 @@ class PageSight:
         steps = [(step + 0.5) / _STEPS for step in range(_STEPS)]
         points = [(left + (right - left) * x, bottom + (top - bottom) * y) for x in steps for y in steps]
         return sum(any(_within(point, box) for box in boxes) for point in points) / len(points)
+
+
+def _seen(pieces: Sequence[TextRun], hidden: HiddenTexts) -> list[TextRun]:
+    """The pieces without reasons; the others are listed, each stretch of them as one, and kept if hidden text is."""
+    kept: list[TextRun] = []
+    for why, stretch in groupby(pieces, key=lambda piece: piece.why):
+        found = list(stretch)
+        words = " ".join(each.text for each in found)
+        if not why or not hidden.leaves_out(f"page {found[0].page}", why, words):
+            kept += found
+    return kept
 
 
 class _DrawnPage:

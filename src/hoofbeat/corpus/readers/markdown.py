@@ -9,6 +9,7 @@ import html
 import re
 from collections.abc import Iterator
 
+from hoofbeat.corpus.hidden_text import HiddenTexts
 from hoofbeat.corpus.parsers.prose import TextBuilder, assemble, is_item, list_items, split_front_matter
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
@@ -36,24 +37,40 @@ _INLINE = (
 _SUP = re.compile(r"(.{0,4})(?:<sup>([^<>]{1,6})</sup>|\^([+−–-]?\d{1,3})\^)", re.IGNORECASE)
 _BACKQUOTES = re.compile(r"`+")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_STYLED = re.compile(
+    r"<(a|b|div|em|font|i|p|section|small|span|strong|u)\b([^<>]{0,1000}\b(?:style|hidden|color)\b[^<>]{0,1000})>(.*?)</\1\s*>",
+    re.DOTALL | re.IGNORECASE,
+)
 _REFERENCE = re.compile(r" {0,3}\[[^\]\[]{1,200}\]:\s+\S")
 
 
 class _Markdown(Reader):
     name = "markdown"
     summary = "Markdown with front matter: handbooks and leaflets of institutions"
+    version = 2
     suffixes = (".md", ".markdown")
 
     def read(self, source: SourceFile) -> Iterator[DocumentEntry]:
-        yield DocumentEntry(document=read_markdown(source.text(), source.stem))
+        yield DocumentEntry(document=read_markdown(source.text(), source.stem, source.hidden))
 
 
-def read_markdown(text: str, stem: str) -> Document:
-    """The one document of a Markdown file."""
+def read_markdown(text: str, stem: str, hidden: HiddenTexts | None = None) -> Document:
+    """The one document of a Markdown file; `hidden` takes what its HTML hides."""
     front, rest = split_front_matter(text)
     lines = _MarkdownLines()
-    lines.read(_COMMENT.sub("", rest).expandtabs(4).split("\n"))
+    rest = _COMMENT.sub("", rest)
+    if _STYLED.search(rest):
+        rest = _STYLED.sub(lambda match: _shown(match, hidden or HiddenTexts()), rest)
+    lines.read(rest.expandtabs(4).split("\n"))
     return assemble(front, lines.builder, stem)
+
+
+def _shown(element: re.Match[str], hidden: HiddenTexts) -> str:
+    """An HTML element in Markdown; nothing where it hides its text."""
+    from hoofbeat.corpus.parsers.html_hidden import why_hidden  # noqa: PLC0415 - lxml, only for styled elements
+
+    why = why_hidden(element[1], element[2], element[3])
+    return "" if why and hidden.leaves_out(f"<{element[1].lower()}>", why, element[3]) else element[0]
 
 
 def _plain(text: str) -> str:

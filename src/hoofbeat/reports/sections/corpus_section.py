@@ -15,6 +15,7 @@ import msgspec
 from hoofbeat.corpus.corpus import REJECTED, ImportRejection
 from hoofbeat.corpus.filter import RejectedDocument
 from hoofbeat.corpus.funnel import FunnelStep, read_funnel
+from hoofbeat.corpus.hidden_text import HIDDEN, HiddenText
 from hoofbeat.errors import InputError
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Document
@@ -161,7 +162,7 @@ def corpus_chapter(artefact: Artefact, prefix: str) -> Chapter:
         table = counted(f"{prefix}-licences", "Documents by licence", "licence", ordered, documents, "documents")
         blocks += [Details("Licences", (table,)), Details("Documents", (_documents(prefix, rows, documents),))]
     if not steps:
-        blocks += _not_imported(artefact, prefix, counts.rejected)
+        blocks += [*_not_imported(artefact, prefix, counts.rejected), *_hidden(artefact, prefix)]
     name = _name(artefact, steps)
     detail = f"of {steps[0].came:,} before filtering" if steps else f"{counts.rejected:,} not imported"
     card = Card(label=f"Documents: {name}", value=f"{documents:,}", detail=detail)
@@ -217,6 +218,25 @@ def _not_imported(artefact: Artefact, prefix: str, total: int) -> list[Block]:
         )
         blocks.append(Details("Each file and its reason", (listed,)))
     return blocks
+
+
+def _hidden(artefact: Artefact, prefix: str) -> list[Block]:
+    """Text that a person can't see in the documents; nothing where none was found."""
+    if not artefact.has(HIDDEN):
+        return []
+    found = list(read_jsonl(artefact.file(HIDDEN), HiddenText))
+    pieces = f"{count_of(len(found), 'piece')} of hidden text"
+    fate = "kept in the documents" if any(each.kept for each in found) else "left out"
+    listed = Table(
+        name=f"{prefix}-hidden",
+        caption=f"Text that a person can't see: {fate}",
+        n=len(found),
+        unit="pieces of text",
+        columns=columns_of("document | place | why | text"),
+        rows=tuple((each.document, each.place, each.why, cut(each.text, _DETAILS)) for each in found[:_LISTED]),
+        note=f"The first {_LISTED} of {len(found):,}; all are in {HIDDEN}." if len(found) > _LISTED else "",
+    )
+    return [Details(f"{pieces}, {fate}", (listed,))]
 
 
 SECTION = ReportSection(
