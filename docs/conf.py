@@ -44,7 +44,7 @@ CONTENTS = {
     "Notebooks": ["notebooks/first_study", "notebooks/compare_retrievers", "notebooks/audit_handbooks"],
     "Concepts": ["concepts", "statistics", "reading", "hero", "recipe_steps", "papers", "comparison"],
     "Measured": ["recipe_quality", "audit_experts", "scale_measured"],
-    "Reference": ["cli", "python_reference", "artefacts", "glossary", "troubleshooting", "english"],
+    "Reference": ["cli", "python_reference", "artefacts", "glossary", "troubleshooting", "threat_model", "english"],
 }  # fmt: skip
 """The pages in order, under the headings of the side bar."""
 

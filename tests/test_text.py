@@ -20,6 +20,7 @@ from hoofbeat.text import (
     raised,
     squeeze,
     typed,
+    whole_number,
     without_accents,
 )
 
@@ -88,3 +89,11 @@ def test_a_normal_form_ignores_what_it_says_and_no_more(form: object, same: tupl
 )
 def test_raised_digits_are_exponents_behind_numbers_and_units(before: str, text: str, read: str) -> None:
     assert raised(before, text) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("007", 7), ("٣", 3), ("", None), ("²", None), ("-1", None), ("1.0", None), ("9" * 5000, None)],
+)
+def test_a_whole_number_is_read_or_none(text: str, number: int | None) -> None:
+    assert whole_number(text) == number

@@ -119,6 +119,17 @@ def encodable(text: str) -> str:
     return text
 
 
+_MAX_DIGITS = 18
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text is, written in digits; None for anything else.
+
+    `isdigit` is true of `²`, and Python reads no number of five thousand digits: both occur in damaged files.
+    """
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None
+
+
 def squeeze(text: str) -> str:
     """Text of a source with every run of white space made one space, and invisible and control characters removed."""
     words = " ".join(text.split())

@@ -222,9 +222,7 @@ def test_a_table_over_which_polars_panics_is_a_readable_error(
     shutil.copytree(folders / "audit", folder)
     file = folder / "comparisons.parquet"
     file.write_bytes(panicking(file.read_bytes(), tmp_path / "tried.parquet", when=when))
-    for words in (["audit", "export", str(folder), "-o", str(tmp_path / "out")], ["audit", "cases", str(folder)]):
-        capsys.readouterr()
-        assert run(words) == 1
-        told = capsys.readouterr().err
-        assert "it is damaged" in told
-        assert "do: " in told
+    assert run(["audit", "export", str(folder), "-o", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert "it is damaged" in told
+    assert "do: " in told

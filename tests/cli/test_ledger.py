@@ -53,14 +53,15 @@ def test_a_run_is_the_same_with_either_ledger_and_two_at_once_pay_once(tmp_path:
         errors = [process.communicate(timeout=120)[1] for process in two]
         assert [process.returncode for process in two] == [0, 0], errors
         assert server.asked.total() == 30
-        alone = run("alone", str(tmp_path / "ledger.sqlite"))
-        assert alone.communicate(timeout=120)[1] is not None
+        two = [run(name, str(tmp_path / "ledger.sqlite")) for name in ("third", "fourth")]
+        errors = [process.communicate(timeout=120)[1] for process in two]
+        assert [process.returncode for process in two] == [0, 0], errors
         assert server.asked.total() == 60
     found = [
         {path.name: path.read_bytes() for path in (tmp_path / name / "out").rglob("*") if path.is_file()}
-        for name in ("one", "other", "alone")
+        for name in ("one", "other", "third", "fourth")
     ]
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]
     assert "manifest.json" in found[0]
     assert b"postgresql" not in b"".join(found[0].values())
 

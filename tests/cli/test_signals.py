@@ -35,16 +35,24 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(tmp_path: Path, number: signal.S
         )
         signal.signal(number, before)
         deadline = time.monotonic() + 60
-        while not server.answered.total() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        while not _kept(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.05)
         running.send_signal(number)
         out, err = running.communicate(timeout=60)
     assert running.returncode == 128 + number
     assert f"stopped by {number.name}" in json.loads(out)["error"]
     assert "Traceback" not in err
     assert sorted(path.name for path in tmp_path.iterdir()) == [".hoofbeat", "bench"]  # no draft is left
-    with Ledger(tmp_path / ".hoofbeat" / "ledger.sqlite") as ledger:
-        assert ledger.stats().calls >= 1
+    assert _kept(tmp_path) >= 1
+
+
+def _kept(folder: Path) -> int:
+    """How many calls are in the ledger: an answer that was sent may still be under way to it."""
+    place = folder / ".hoofbeat" / "ledger.sqlite"
+    if not place.exists():
+        return 0
+    with Ledger(place) as ledger:
+        return ledger.stats().calls
 
 
 @pytest.mark.parametrize("streams", [">&-", ">&- 2>&-", ">&- 2>&- <&-"])

@@ -124,3 +124,11 @@ def test_raised_numbers_are_exponents_and_marks_of_notes_stay() -> None:
     (document,) = read_html(page.encode(), "page")
     assert "10⁹/L, area 2 m², weeks3." in document.text
     assert "- 10⁶" in document.text
+
+
+@pytest.mark.parametrize("stray", ["\x1c", "\x0b", "&#28;", "&#x1;", "\ufffe"])
+def test_a_stray_control_character_is_no_error(stray: str) -> None:
+    text = page(f"<p>Keep{stray} it</p>{stray}<nav>Menu</nav>{stray}dry.<script>x</script>{stray} Always.").text
+    assert "dry." in text
+    assert "Always." in text
+    assert "Menu" not in text

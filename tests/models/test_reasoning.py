@@ -89,7 +89,15 @@ def test_no_text_breaks_it(output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "output", ["<think>" * 50_000, "<|channel|>" * 20_000, "</think>" * 50_000, "[THINK]" * 50_000]
+    "output",
+    [
+        "<think>" * 50_000,
+        "<|channel|>" * 20_000,
+        "</think>" * 50_000,
+        "[THINK]" * 50_000,
+        "<|channel|>" + "a" * 200_000,
+        "<think>x</think><|begin_of_solution|>" + " " * 200_000 + "x",
+    ],
 )
 def test_hostile_outputs_are_parted_at_once(output: str) -> None:
     split_reasoning(output)

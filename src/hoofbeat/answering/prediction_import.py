@@ -30,7 +30,7 @@ from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_arte
 from hoofbeat.store.artefact import count_outcomes, file_reference
 from hoofbeat.store.files import lines, open_stream
 from hoofbeat.store.tables import UNREADABLE, plain_cell, read_parquet, write_jsonl
-from hoofbeat.text import caseless
+from hoofbeat.text import caseless, whole_number
 
 _MAX_ROW_BYTES = 8_000_000  # bytes of one row; no answer is longer
 _MAX_CELL = 131_072
@@ -424,9 +424,10 @@ class _Importing:
 def _sample(row: PredictionRow, name: str) -> int:
     value = row.values.get(name) if name else None
     said = row.name(name) if value is not None else "0"
-    if not said.isdecimal():
+    number = whole_number(said)
+    if number is None:
         raise bad(row, f"the field {name!r} should hold the number of the sample")
-    return int(said)
+    return number
 
 
 def _confidence(row: PredictionRow, field: str) -> float | None:
@@ -570,8 +571,9 @@ class PredictedQuestion:
         for key in (said, said.upper(), dressed[1] if dressed else "", dressed[1].upper() if dressed else ""):
             if key in shown:
                 return ParsedChoice(shown[key], "only-letter")
-        if dressed and dressed[1].isdigit() and dressed[1] not in texts:
-            return _numbered(int(dressed[1]), texts, count_from)
+        number = whole_number(dressed[1]) if dressed else None
+        if dressed and number is not None and dressed[1] not in texts:
+            return _numbered(number, texts, count_from)
         return read_choice(said, texts)
 
 

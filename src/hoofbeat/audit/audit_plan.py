@@ -36,7 +36,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
 from hoofbeat.retrieval.hero.hero_signals import NO_EXPANSION, load_expansions
 from hoofbeat.store.tables import content_sha256
-from hoofbeat.text import one_line, some_of
+from hoofbeat.text import one_line, some_of, whole_number
 from hoofbeat.window import size
 
 
@@ -56,10 +56,10 @@ class Shard(Struct, frozen=True, kw_only=True):
 
 def read_shard(text: str) -> Shard:
     """`2/8` as the second of eight."""
-    number, slash, of = text.partition("/")
-    if not slash or not number.strip().isdigit() or not of.strip().isdigit() or not 1 <= int(number) <= int(of):
+    number, of = (whole_number(part.strip()) for part in text.partition("/")[::2])
+    if number is None or of is None or not 1 <= number <= of:
         raise UsageError(f"a shard is a number like 2/8, not {text!r}", fix="count from 1/8 to 8/8")
-    return Shard(number=int(number), of=int(of))
+    return Shard(number=number, of=of)
 
 
 class AuditPlan(Struct, frozen=True, kw_only=True):

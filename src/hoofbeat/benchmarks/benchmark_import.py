@@ -42,7 +42,7 @@ from hoofbeat.store.tables import (
     table_reason,
     write_jsonl,
 )
-from hoofbeat.text import caseless, squeeze
+from hoofbeat.text import caseless, squeeze, whole_number
 
 MAX_LABEL = 300
 """Characters of a field that may become a facet; longer ones are text."""
@@ -393,11 +393,11 @@ def right_option(value: object, options: Mapping[str, str], count_from: int | No
     for known in (key, key.upper()):
         if known in options:
             return options[known]
-    if key.isdigit():
+    if (number := whole_number(key)) is not None:
         if count_from is None:
             raise InputError("the answer is a number, which may count from 0 or from 1: say which with --count-from")
-        if 0 <= int(key) - count_from < len(options):
-            return list(options.values())[int(key) - count_from]
+        if 0 <= number - count_from < len(options):
+            return list(options.values())[number - count_from]
     raise InputError(f"the answer {said[:60]!r} is not one of the options")
 
 

@@ -20,6 +20,7 @@ from hoofbeat.corpus.filters.rare import RarityLimits, rarity
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Question
+from hoofbeat.text import whole_number
 
 STATES = ("rare", "unknown", "not rare", "no document")
 HEADER = ("question", "document", "state", "cited_before", "cited_now", "others_before", "others_now", "why")
@@ -115,5 +116,4 @@ def _mark(document: Document, question: Question, name: str) -> int | None:
     values = facet_values(document.facets, name) or (
         facet_values(question.facets, name) if len(question.documents) == 1 else []
     )
-    value = next(iter(values), "")
-    return int(value) if value.isdecimal() else None
+    return whole_number(next(iter(values), ""))

@@ -30,6 +30,7 @@ from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import file_sha256
 from hoofbeat.store.tables import write_jsonl, write_tsv
+from hoofbeat.text import whole_number
 
 KIND = "stats"
 NO_TOKENIZER = "none"
@@ -261,8 +262,8 @@ def _shares(name: str, counts: Mapping[str, int], number: int) -> tuple[Share, .
 
     def place(item: tuple[str, int]) -> tuple[bool, int, str]:
         value, count = item
-        ordered = int(value) if name in ("year", "figures") and value.isdigit() else -count
-        return value == UNKNOWN, ordered, value
+        number = whole_number(value) if name in ("year", "figures") else None
+        return value == UNKNOWN, -count if number is None else number, value
 
     return tuple(
         Share(value=value, documents=count, share=round(count / number, 6))

@@ -49,6 +49,7 @@ from hoofbeat.store.files import cache_folder, read_bytes, write_bytes
 from hoofbeat.store.object_store import is_url
 from hoofbeat.store.postgres import is_postgres
 from hoofbeat.store.tables import IndexedTable, write_indexed
+from hoofbeat.text import whole_number
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
@@ -159,8 +160,8 @@ class PassageCollection:
         """The position of a passage, by its id."""
         head, _, number = passage_id.rpartition("#")
         for document in (head, head.rpartition("#")[0]):
-            if document in self._numbers and number.isdecimal():
-                place = int(self.bounds[self._numbers[document]]) + int(number)
+            if document in self._numbers and (at := whole_number(number)) is not None:
+                place = int(self.bounds[self._numbers[document]]) + at
                 if place < len(self.passages) and self.passages[place].id == passage_id:
                     return place
         return self._places.get(passage_id)

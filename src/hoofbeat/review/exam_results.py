@@ -268,7 +268,7 @@ def _condition(sitting: ExamSitting, answer: Answer) -> str:
 
 
 def _share(row: Accuracy) -> tuple[int, str]:
-    digits = "".join(sign for sign in row.condition.partition("%")[0] if sign.isdigit())
+    digits = "".join(sign for sign in row.condition.partition("%")[0] if sign.isdecimal())
     return int(digits or 0), row.condition
 
 

@@ -15,6 +15,7 @@ from hoofbeat.benchmarks.benchmark_import import (
 from hoofbeat.corpus.reader import Refusal
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
+from hoofbeat.text import whole_number
 
 _MEDQA_FIELDS = ("id", "realidx", "question", "options", "answer", "answer_idx")
 
@@ -58,10 +59,10 @@ class _Medmcqa(ImportFormat):
         """The rows. The authors' files count `cop` from 1, those of the Hugging Face Hub from 0: a 0 or a 4 tells."""
         if source.count_from is None:
             numbers = {
-                int(str(row["cop"]))
+                whole_number(str(row.get("cop")))
                 for table in source.tables
                 for _, row in table_rows(table.path)
-                if not isinstance(row, Refusal) and str(row.get("cop")).isdigit()
+                if not isinstance(row, Refusal)
             }
             source.count_from = 0 if 0 in numbers else 1 if len(_COLUMNS) in numbers else None
         result = super().read(source)
@@ -72,7 +73,8 @@ class _Medmcqa(ImportFormat):
         """One row; the unlabelled test rows (cop -1 or none) have no answer. Explanations are left out."""
         options = options_of([row.text(name) for name in _COLUMNS])
         number = row.text("cop", needed=False)
-        answer = "" if number in ("", str(_UNKNOWN)) else right_option(int(float(number)), options, source.count_from)
+        number = number.removesuffix(".0")  # a column with empty cells is read as numbers with a fraction
+        answer = "" if number in ("", str(_UNKNOWN)) else right_option(number, options, source.count_from)
         return Question(
             id=source.name(row, "id"),
             text=row.text("question"),

@@ -52,7 +52,7 @@ from hoofbeat.corpus.figures import IMAGE_SUFFIXES
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.files import read_bytes
-from hoofbeat.text import safe_id
+from hoofbeat.text import safe_id, whole_number
 
 _YEAR = re.compile(r"^(?P<venue>.+?)[.,;]?\s+(?P<year>(?:1[89]|20)\d\d)\b")
 _SMALL = {"a", "an", "and", "for", "in", "of", "on", "the", "to", "&"}
@@ -94,8 +94,7 @@ def _row(cells: dict[str, str]) -> _Row | None:
     if not id.startswith("PMC"):
         return None
     if "file" not in cells:
-        year = cells.get("year", "").strip()
-        known = int(year) if year.isdecimal() else None
+        known = whole_number(cells.get("year", "").strip())
         return _Row(planned=PlannedArticle(id=id), venue=cells.get("journal_title", ""), year=known, licensed=False)
     match = _YEAR.match(cells.get("article_citation", ""))
     planned = PlannedArticle(

@@ -23,7 +23,7 @@ from hoofbeat.corpus.parsers.foreign_xml import check_depth, parse_foreign, xml_
 from hoofbeat.corpus.parsers.jats_text import LANGUAGE, ArticleText, child_text, href, inline_text
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
-from hoofbeat.text import safe_id
+from hoofbeat.text import safe_id, whole_number
 
 MAX_ENTITY = 256
 ENTITY_BUDGET = 1_000_000
@@ -343,14 +343,13 @@ def _dates(meta: etree._Element) -> dict[str, str]:
 
 
 def _month_and_day(month: str, day: str) -> list[str]:
-    number = (
-        int(month)
-        if month.isdecimal()
-        else 1 + next((place for place, name in enumerate(_MONTHS) if month.lower().startswith(name)), -1)
-    )
+    number = whole_number(month)
+    if number is None:
+        number = 1 + next((place for place, name in enumerate(_MONTHS) if month.lower().startswith(name)), -1)
     if not 1 <= number <= 12:
         return []
-    return [f"{number:02}", f"{int(day):02}"] if day.isdecimal() and 1 <= int(day) <= 31 else [f"{number:02}"]
+    day_number = whole_number(day) or 0
+    return [f"{number:02}", f"{day_number:02}"] if 1 <= day_number <= 31 else [f"{number:02}"]
 
 
 def _licence(meta: etree._Element) -> etree._Element | None:

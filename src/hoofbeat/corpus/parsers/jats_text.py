@@ -17,7 +17,7 @@ from lxml import etree
 
 from hoofbeat.corpus.parsers.prose import TextBuilder, joined_label
 from hoofbeat.corpus.roles import role_of
-from hoofbeat.text import raised, squeeze
+from hoofbeat.text import raised, squeeze, whole_number
 
 MAX_SPAN = 50
 
@@ -130,7 +130,7 @@ def _span(cell: etree._Element, name: str) -> int:
     value = cell.get(name)
     if value is None or value == "1":
         return 1
-    return max(1, min(int(value), MAX_SPAN)) if value.isdecimal() else 1
+    return max(1, min(whole_number(value) or 1, MAX_SPAN))
 
 
 def table_rows(table: etree._Element) -> Iterator[tuple[str, ...]]:
