@@ -33,6 +33,12 @@ def test_hidden_characters_are_shown() -> None:
     assert clean("naïve مرحبا 漢字 👩‍⚕️") == "naïve مرحبا 漢字 👩‍⚕️"
 
 
+@given(st.text(st.sampled_from("ab \n\t\r\u00a0\u2003é\u00ad\x07\x1f")))
+def test_squeezed_text_is_its_words_with_one_space_between(text: str) -> None:
+    without = text.replace("\u00ad", "").replace("\x07", " ")
+    assert squeeze(text) == " ".join(without.split())
+
+
 @given(st.text())
 def test_cleaning_twice_changes_nothing(text: str) -> None:
     assert clean(clean(text)) == clean(text)

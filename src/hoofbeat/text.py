@@ -132,6 +132,11 @@ def whole_number(text: str) -> int | None:
 
 def squeeze(text: str) -> str:
     """Text of a source with every run of white space made one space, and invisible and control characters removed."""
+    plain = text.replace("\n", " ").replace("\t", " ")
+    if plain.isprintable():  # so it has no white space but spaces, and need not be split into words
+        while "  " in plain:
+            plain = plain.replace("  ", " ")
+        return plain.strip()
     words = " ".join(text.split())
     if words.isprintable():
         return words

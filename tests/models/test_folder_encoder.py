@@ -23,7 +23,7 @@ NORMALIZE = ("2_Normalize", "sentence_transformers.models.Normalize")
 @pytest.fixture(scope="module")
 def minilm() -> MiniLM:
     needs_weights("minilm")
-    return MiniLM(threads=2)
+    return MiniLM(products="float32")
 
 
 def write(path: Path, value: object) -> None:

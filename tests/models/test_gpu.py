@@ -72,7 +72,7 @@ def test_without_a_gpu_processors_encode_and_the_encoder_says_so(monkeypatch: py
 
 def test_vectors_of_batches_are_those_of_single_texts_but_for_last_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_weights("minilm")
-    encoder = MiniLM(1)
+    encoder = MiniLM(1, products="float32")  # a GPU has no other kind
     one_by_one = encoder.encode(TEXTS)
     encoder._on_card = True
     for tokens in (1, 300, 1 << 18):

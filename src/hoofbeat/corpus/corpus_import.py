@@ -225,11 +225,15 @@ _Read = Callable[[Iterator[ReadJob], Callable[[int], None]], Iterator[ReadResult
 
 
 class _Source(Struct, frozen=True):
-    """A file to import and the name it goes by: its path below the folder that was named; `other` is one with it."""
+    """A file to import and the name it goes by: its path below the folder that was named; `other` is one with it.
+
+    `real` is where the file is once links are followed.
+    """
 
     path: str
     name: str
     other: str
+    real: str
 
 
 def import_corpus(
@@ -453,8 +457,9 @@ def _walk(paths: Sequence[Path], mapping: str, table: Path | None) -> Iterator[_
             raise InputError(
                 f"this is already a {kind}", where=str(path), fix="use it without importing, or name other documents"
             )
-        for source in _below(path, mapping) if path.is_dir() else [_Source(str(path), path.name, path.as_posix())]:
-            real = _real(source.path)
+        alone = _Source(str(path), path.name, path.as_posix(), os.path.realpath(path))
+        for source in _below(path, mapping) if path.is_dir() else [alone]:
+            real = hashlib.blake2b(os.fsencode(source.real), digest_size=16).digest()
             if real not in seen:
                 seen.add(real)
                 yield source
@@ -483,13 +488,20 @@ def _below(folder: Path, mapping: str) -> Iterator[_Source]:
             for name in folders
             if not name.startswith(".") and name not in left_out and not _is_artefact(Path(place, name))
         )
+        below = os.path.relpath(place, folder).replace(os.sep, "/")
+        before = "" if below == "." else f"{below}/"
+        real_place = os.path.realpath(place)
         for name in sorted(files):
-            path = os.path.join(place, name)  # noqa: PTH118 - a Path a file is most of the walk's time
             if name.startswith(".") or name in left_out or not is_known(name):
                 continue
-            if Path(os.path.realpath(path)).is_relative_to(root) and holds_documents(Path(path), mapping=mapping):
-                below = os.path.relpath(path, folder).replace(os.sep, "/")
-                yield _Source(path, below, f"{root_name}/{below}")
+            path = os.path.join(place, name)  # noqa: PTH118 - a Path a file is most of the walk's time
+            # Folders that are links are not walked into, so only a link can lead elsewhere.
+            linked = os.path.islink(path)  # noqa: PTH114 - as above
+            real = os.path.realpath(path) if linked else os.path.join(real_place, name)  # noqa: PTH118
+            if linked and not Path(real).is_relative_to(root):
+                continue
+            if holds_documents(Path(path), mapping=mapping):
+                yield _Source(path, before + name, f"{root_name}/{before}{name}", real)
 
 
 def _nothing(paths: Sequence[Path], first: Sequence[ImportRejection], count: int) -> InputError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -102,15 +102,20 @@ class ImageStore:
         if not any(figure.files for figure in document.figures):
             return document
         names: dict[str, str] = {}
+        there = {place: _images_in(place) for place in (folder, folder / "figures")}
         figures = []
         for figure in document.figures:
-            copies = (self._copy(reference, document.id, folder, names) for reference in figure.files)
+            copies = (self._copy(reference, document.id, there, names) for reference in figure.files)
             figures.append(msgspec.structs.replace(figure, files=tuple(filter(None, copies))))
         return msgspec.structs.replace(document, figures=tuple(figures))
 
-    def _copy(self, reference: str, document: str, folder: Path, names: dict[str, str]) -> str:
-        """The copy's path in the corpus, or nothing; `names` are those the document's images have, with their hash."""
-        found = _beside(reference, folder)
+    def _copy(self, reference: str, document: str, there: Mapping[Path, frozenset[str]], names: dict[str, str]) -> str:
+        """The copy's path in the corpus, or nothing.
+
+        `there` are the image files by folder, the document's own first; `names` are those that the document's images
+        have, with their hash.
+        """
+        found = _beside(reference, there)
         data = _image_bytes(found) if found else None
         if found is None or data is None:
             self.missing += 1
@@ -130,17 +135,19 @@ class ImageStore:
         return relative
 
 
-def _beside(reference: str, folder: Path) -> Path | None:
+def _beside(reference: str, there: Mapping[Path, frozenset[str]]) -> Path | None:
+    if not any(there.values()):
+        return None
     name = PurePosixPath(reference.replace("\\", "/")).name
     if not name or name.startswith(".") or "\0" in name or len(name.encode("utf-8", "replace")) > 200:
         return None
     names = [f"{name}{ending}" for ending in IMAGE_SUFFIXES]
     if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES:
         names = [name, *(f"{PurePosixPath(name).stem}{ending}" for ending in IMAGE_SUFFIXES)]
-    for place in (folder, folder / "figures"):
-        there = _images_in(place)
+    folder = next(iter(there))
+    for place, images in there.items():
         for each in names:
-            if each in there and (place / each).resolve().is_relative_to(folder.resolve()):
+            if each in images and (place / each).resolve().is_relative_to(folder.resolve()):
                 return place / each
     return None
 

@@ -5,7 +5,8 @@ potion                      potion-base-8M, embedded: static vectors, very fast 
 FOLDER                      a folder in the sentence-transformers layout with an ONNX model
 http://host:port/v1#NAME    an embeddings endpoint; openai:NAME; model:ALIAS for one named in hoofbeat.toml
 
-`;pooling=cls` and `;similarity=dot` after a name say what a folder's own files don't (`EncoderSpec`).
+`;pooling=cls` and `;similarity=dot` after a name say what a folder's own files don't, `;products=float32` and
+`;window=512` belong to minilm (`EncoderSpec`).
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class EndpointEncoder(EncoderBase):
         return np.array(rows, np.float32)
 
 
-_EMBEDDED: dict[str, Callable[[], Encoder]] = {"minilm": MiniLM, "potion": Potion}
+_EMBEDDED = ("minilm", "potion")
 _ENDPOINTS = ("http://", "https://", "openai:")
 _ALIAS = "model:"
 
@@ -117,10 +118,14 @@ def load_encoder(spec: str = DEFAULT_ENCODER, *, model: Callable[[str], Model] |
     said = EncoderSpec.parse(spec)
     name = said.name
     endpoint = name.startswith((*_ENDPOINTS, _ALIAS))
-    if (name in _EMBEDDED and name != spec) or (endpoint and said.pooling):
+    if (name in _EMBEDDED and (said.pooling or said.similarity)) or (endpoint and said.pooling):
         raise UsageError(f"the encoder {name} pools by itself", fix="leave out its pooling and similarity")
+    if name != MiniLM.name and (said.products or said.window):
+        raise UsageError("only the encoder minilm has products and window", fix="leave them out, or use minilm")
+    if name == MiniLM.name:
+        return MiniLM(products=said.products, **({"window": int(said.window)} if said.window else {}))
     if name in _EMBEDDED:
-        return _EMBEDDED[name]()
+        return Potion()
     if endpoint:
         if model is None:
             raise UsageError(

@@ -31,7 +31,9 @@ _UNDECLARED_ENTITY = 26
 _BAD_ENCODING = {9, 32, 81}
 _REFERENCE = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|&([A-Za-z][A-Za-z0-9]{1,31});", re.DOTALL)
 _CHARACTER = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
-_DECLARATION = re.compile(rb"xmlns(?::[^\s=]+)?\s*=\s*[\"']([^\"'<]*)[\"']")
+_DECLARATION = re.compile(rb"xmlns(?::([^\s=]+))?\s*=\s*[\"']([^\"'<]*)[\"']")
+_ENTITY = re.compile(rb"&(?!#|(?:amp|lt|gt|quot|apos);)")
+_ASCII_COMPATIBLE = {"UTF-8", "US-ASCII", "ASCII", "ISO-8859-1", "WINDOWS-1252", "CP1252"}
 _ATTRIBUTE_NAMESPACES = {"http://www.w3.org/1999/xlink", "http://www.w3.org/2001/XMLSchema-instance"}
 _XML_NAMES = {"amp", "lt", "gt", "quot", "apos"}
 
@@ -51,7 +53,8 @@ def parse_xml(data: bytes) -> tuple[etree._Element, tuple[str, ...]]:
         else:
             raise xml_refusal(err) from err
     check_depth(root)
-    _fill_entities(root)
+    if _ENTITY.search(data) or not _is_ascii_compatible(root):
+        _fill_entities(root)
     _strip_namespaces(root, data)
     return root, notices
 
@@ -71,6 +74,11 @@ def _numeric(match: re.Match[bytes]) -> bytes:
     if characters is None:
         return b"&amp;" + name + b";"
     return b"".join(b"&#%d;" % ord(character) for character in characters)
+
+
+def _is_ascii_compatible(root: etree._Element) -> bool:
+    """Whether marks such as `&` and `<` are single bytes of the file."""
+    return str(root.getroottree().docinfo.encoding or "UTF-8").upper() in _ASCII_COMPATIBLE
 
 
 def _fill_entities(root: etree._Element) -> None:
@@ -139,8 +147,8 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _strip_namespaces(root: etree._Element, data: bytes) -> None:
-    """Give elements in a namespace their plain names; only those namespaces are looked for that the file declares."""
-    declared = {_declared_name(match) for match in _DECLARATION.finditer(data)}
+    """Give elements in a namespace their plain names; only those are looked for that the file declares and uses."""
+    declared = {_declared_name(match) for match in _DECLARATION.finditer(data) if _is_used(match[1], data)}
     wide = data[:2] in {b"\xff\xfe", b"\xfe\xff"} or None in declared
     names = sorted(name for name in declared if name and name not in _ATTRIBUTE_NAMESPACES)
     if wide:
@@ -151,9 +159,14 @@ def _strip_namespaces(root: etree._Element, data: bytes) -> None:
         element.tag = str(element.tag).rpartition("}")[2]
 
 
+def _is_used(prefix: bytes | None, data: bytes) -> bool:
+    """Whether an element of the file has a prefix; none at all is used by all elements."""
+    return prefix is None or b"<" + prefix + b":" in data
+
+
 def _declared_name(match: re.Match[bytes]) -> str | None:
     """A declared namespace; None where it is written in a way that has to be resolved first."""
-    name = match.group(1)
+    name = match.group(2)
     return name.decode("ascii") if name.isascii() and not set(b"&{}\n\t") & set(name) else None
 
 

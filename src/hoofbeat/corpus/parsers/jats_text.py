@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from lxml import etree
 
@@ -32,6 +33,7 @@ _SPACED = frozenset(
     | {"fn", "x", "tr", "row"}
 )
 _FORMULAS = frozenset({"disp-formula", "inline-formula", "chem-struct"})
+_SPECIAL = _UNSPOKEN | _SPACED | _FORMULAS | {"math", "tex-math", "sup"}
 _SUPERSCRIPT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 _EXPONENT = re.compile(r"[+\-−–]?\d{1,3}")
 _TEX = re.compile(r"\\begin\{document\}(.*?)\\end\{document\}", re.DOTALL)
@@ -43,9 +45,9 @@ def inline_text(element: etree._Element | None) -> str:
         return ""
     if not len(element):
         return squeeze(element.text or "")
-    pieces: list[Piece] = []
+    pieces: list[Any] = []  # without blocks, all of them are text
     collect(element, pieces)
-    return squeeze("".join(map(str, pieces)))
+    return squeeze("".join(pieces))
 
 
 def child_text(element: etree._Element, name: str) -> str:
@@ -62,30 +64,43 @@ def collect(
     element: etree._Element, pieces: list[Piece], blocks: frozenset[str] = NONE, aside: frozenset[str] = NONE
 ) -> None:
     """Put an element's text into `pieces`, the outermost `blocks` at their place; children `aside` are left out."""
-    if element.text:
-        pieces.append(element.text)
+    if text := element.text:  # lxml decodes it anew each time it is asked for
+        pieces.append(text)
     for child in element:
         tag = child.tag
         if tag in blocks:
             pieces.append(child)
-        elif tag == "math":
-            pieces.append(_math(child))
-        elif tag == "tex-math":
-            pieces.append(_tex(child))
-        elif tag == "sup" and len(child) == 0:
-            pieces.append(raised(_before(element, child), child.text or ""))
-        elif tag not in _UNSPOKEN and tag not in aside:
-            space = tag in _SPACED
-            if space:
-                pieces.append(" ")
-            if len(child):
-                collect(child, pieces, NONE if tag in _FORMULAS else blocks)
-            elif child.text:
-                pieces.append(child.text)
-            if space:
-                pieces.append(" ")
-        if child.tail:
-            pieces.append(child.tail)
+        elif tag not in _SPECIAL:
+            if tag in aside:
+                pass
+            elif len(child):
+                collect(child, pieces, blocks)
+            elif text := child.text:
+                pieces.append(text)
+        elif tag not in aside:
+            _collect_special(element, child, pieces, blocks)
+        if tail := child.tail:
+            pieces.append(tail)
+
+
+def _collect_special(
+    element: etree._Element, child: etree._Element, pieces: list[Piece], blocks: frozenset[str]
+) -> None:
+    """The text of a child that is not written as it is: formulas, exponents, what has spaces around it."""
+    tag = child.tag
+    if tag == "sup" and not len(child):
+        pieces.append(raised(_before(element, child), child.text or ""))
+    elif tag == "math":
+        pieces.append(_math(child))
+    elif tag == "tex-math":
+        pieces.append(_tex(child))
+    elif tag not in _UNSPOKEN:
+        space = tag in _SPACED
+        if space:
+            pieces.append(" ")
+        collect(child, pieces, NONE if tag in _FORMULAS else blocks)
+        if space:
+            pieces.append(" ")
 
 
 def _tex(node: etree._Element) -> str:
@@ -126,6 +141,10 @@ def _before(parent: etree._Element, node: etree._Element) -> str:
     return (parent.text if before is None else before.tail) or ""
 
 
+_SPANS = etree.XPath("boolean(.//@rowspan[. != '1'] | .//@colspan[. != '1'])")
+"""Whether any cell of a table spans several."""
+
+
 def _span(cell: etree._Element, name: str) -> int:
     value = cell.get(name)
     if value is None or value == "1":
@@ -137,8 +156,14 @@ def table_rows(table: etree._Element) -> Iterator[tuple[str, ...]]:
     """The cells of a table row by row; a cell that spans several leaves the others empty, so columns stay columns."""
     below: dict[int, int] = {}
     nested = any(inner is not table for inner in table.iter("table", "array"))
+    spans = _SPANS(table)
     for row in table.iter("tr", "row"):
         if nested and next(row.iterancestors("table", "array"), table) is not table:
+            continue
+        if not spans:
+            plain = tuple([inline_text(cell) for cell in row.iterchildren("td", "th", "entry")])
+            if any(plain):
+                yield plain
             continue
         cells: list[str] = []
         for cell in row.iterchildren("td", "th", "entry"):

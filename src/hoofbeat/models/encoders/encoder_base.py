@@ -33,7 +33,10 @@ NO_INSTRUCTIONS = Instructions()
 SPEC_OPTIONS = {"pooling": ("mean", "cls", "max", "lasttoken"), "similarity": ("cosine", "dot")}
 """How token states become one vector, and whether vectors are compared by their angle alone or with their lengths."""
 
-_SPEC_OPTION = re.compile(r";(pooling|similarity)=([^;]*)")
+PRODUCTS = ("int8", "float32")
+"""How numbers are multiplied inside the embedded encoder."""
+
+_SPEC_OPTION = re.compile(r";(pooling|similarity|products|window)=([^;]*)")
 
 
 class EncoderSpec(NamedTuple):
@@ -41,26 +44,35 @@ class EncoderSpec(NamedTuple):
 
     Written `NAME;pooling=cls;similarity=dot`. MedCPT's folders, for example, don't say that the state of the first
     token is the vector and that vectors are compared with their lengths (inner product).
+
+    The embedded `minilm` takes two others: `minilm;products=float32` for products of 32-bit numbers, as earlier
+    versions had them, and `minilm;window=512` to read more tokens of each text.
     """
 
     name: str
     pooling: str = ""
     similarity: str = ""
+    products: str = ""
+    window: str = ""
 
     @classmethod
     def parse(cls, text: str) -> EncoderSpec:
         """Read a name with its options."""
         options = dict(_SPEC_OPTION.findall(text))
+        choices = {**SPEC_OPTIONS, "products": PRODUCTS}
         for option, value in options.items():
-            if value not in SPEC_OPTIONS[option]:
+            if option == "window" and not (value.isascii() and value.isdigit()):
+                raise UsageError(f"an encoder's window can't be {value!r}", fix="give a number of tokens")
+            if option in choices and value not in choices[option]:
                 raise UsageError(
-                    f"an encoder's {option} can't be {value!r}", fix=f"use one of: {', '.join(SPEC_OPTIONS[option])}"
+                    f"an encoder's {option} can't be {value!r}", fix=f"use one of: {', '.join(choices[option])}"
                 )
         return cls(_SPEC_OPTION.sub("", text), **options)
 
     def __str__(self) -> str:
-        said = zip(SPEC_OPTIONS, (self.pooling, self.similarity), strict=True)
-        return self.name + "".join(f";{option}={value}" for option, value in said if value)
+        said = self._asdict()
+        del said["name"]
+        return self.name + "".join(f";{option}={value}" for option, value in said.items() if value)
 
 
 class TokenStates(NamedTuple):

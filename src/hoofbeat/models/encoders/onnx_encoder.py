@@ -1,10 +1,12 @@
 """Transformer encoders as ONNX files, run without torch; the embedded one is all-MiniLM-L6-v2.
 
-One text goes through the model at a time, several texts side by side on one thread each: nothing is padded, so a text's
-vector can't depend on its neighbours or on the number of threads. Other ways were measured on two cores (abstracts of
-240 tokens, MiniLM): batches of equal length took 0.93 to 1.04 of the CPU time, two threads inside one text 1.2 to 1.4.
-Three quarters of the time go into matrix products of 32-bit floats, to which the file's 8-bit weights are unpacked:
-quicker 8-bit products would give other vectors.
+One text goes through the model at a time, several texts side by side on one thread each, which also split it into
+tokens: nothing is padded, so a text's vector can't depend on its neighbours or on the number of threads. Other ways
+were measured on two cores (abstracts of 240 tokens, MiniLM): batches of equal length took 0.93 to 1.04 of the CPU time,
+two threads inside one text 1.2 to 1.4.
+
+MiniLM has two kinds of products. `int8` multiplies the file's 8-bit weights as they are (`integer_products`), `float32`
+unpacks them first, as the packaged file itself does. Their vectors differ, and so do the identities.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.engine import current_engine
-from hoofbeat.errors import InputError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import weight_files
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.models.encoders.encoder_base import EncoderBase, TokenStates, Vectors, compared_vector
@@ -35,7 +37,9 @@ from hoofbeat.models.encoders.gpu import (
     has_cuda,
     on_processors,
 )
+from hoofbeat.models.encoders.integer_products import exact_products, integer_graph
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.store.files import read_bytes
 from hoofbeat.text import encodable
 
 Pooling = Literal["mean", "cls", "max", "lasttoken"]
@@ -93,7 +97,8 @@ class OnnxEncoder(TokenisedEncoder):
 
     With `similarity="dot"` a vector keeps its length. `pools` says whether the model itself gives one vector. `spaced`
     puts a space before texts whose token states are asked for, as the reference implementation of BERTScore does for
-    RoBERTa: its first word is then the token it would be inside a text.
+    RoBERTa: its first word is then the token it would be inside a text. `integers` is a graph with 8-bit products that
+    is run in place of the file's own; processors run it, never a GPU.
     """
 
     def __init__(
@@ -109,6 +114,7 @@ class OnnxEncoder(TokenisedEncoder):
         lower: bool = False,
         spaced: bool = False,
         threads: int | None = None,
+        integers: bytes | None = None,
     ) -> None:
         from onnxruntime import __version__ as version  # noqa: PLC0415 (takes a second to import)
 
@@ -132,8 +138,11 @@ class OnnxEncoder(TokenisedEncoder):
         self._lower = lower
         self._spaced = spaced
         self._model = model
+        self._integers = integers
         device = encoding_device()
-        self._session: Any = _load_session(str(model), model)
+        if integers is not None and device.name == "cuda":
+            device = on_processors("GPUs have no 8-bit products here; leave out products=int8")
+        self._session: Any = self._load_graph(integers or str(model))
         self._on_card = CUDA in self._session.get_providers()
         if device.name == "cuda" and current_engine().name == "local" and not self._on_card:
             device = on_processors("the GPU does not answer")
@@ -144,8 +153,11 @@ class OnnxEncoder(TokenisedEncoder):
         self.dimension = len(self._vector("dimension"))
         lowered = (";lower" if lower else "") + (";similarity=dot" if similarity == "dot" else "")
         runtime = f"onnxruntime={version}"
-        on_gpu = ";cuda" if self.device == "cuda" else ""
-        self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling={pooling}{lowered};{runtime}{on_gpu}"
+        kind = ";products=int8" if integers is not None else ";cuda" if self.device == "cuda" else ""
+        self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling={pooling}{lowered};{runtime}{kind}"
+
+    def _load_graph(self, model: str | bytes) -> Any:
+        return _load_session(model, self._model, integers=self._integers is not None)
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order: float32, of unit length unless lengths count."""
@@ -209,8 +221,9 @@ class OnnxEncoder(TokenisedEncoder):
         from hoofbeat.models.encoders.onnx_layers import with_layers  # noqa: PLC0415 (inner layers are rarely asked for)
 
         if self._layers is None:
-            graph = with_layers(self._model, [each.name for each in self._session.get_outputs()])
-            self._layers = _load_session(graph.model, self._model), graph.tensors
+            data = self._integers or read_bytes(self._model)
+            graph = with_layers(data, self._model, [each.name for each in self._session.get_outputs()])
+            self._layers = self._load_graph(graph.model), graph.tensors
             last, states = (self._run("dimension", layer)[1] for layer in (len(graph.tensors), None))
             if last.shape != states.shape or not np.allclose(last, states, atol=1e-4):
                 self._layers = None
@@ -261,12 +274,32 @@ class OnnxEncoder(TokenisedEncoder):
 
 
 class MiniLM(OnnxEncoder):
-    """all-MiniLM-L6-v2: the mean of the last token states; a text is read up to 256 tokens with the two marks."""
+    """all-MiniLM-L6-v2: the mean of the last token states; a text is read up to 256 tokens with the two marks.
+
+    `window` reads more, up to the model's 512 positions. Where `products` are not named they are `int8` if this
+    processor computes them exactly, else `float32`; a GPU always computes `float32`.
+    """
 
     name = "minilm"
     dimension = 384
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, *, products: str = "", window: int = 256) -> None:
+        if not 8 <= window <= 512:
+            raise UsageError(f"minilm can't read {window} tokens", fix="give a window from 8 to 512")
+        if products == "int8" and not exact_products():
+            raise UsageError(
+                "this processor can't compute exact 8-bit products", fix="leave out products=int8, or use float32"
+            )
+        wanted = products or ("int8" if exact_products() else "float32")
+        self.products = "float32" if not products and encoding_device().name == "cuda" else wanted
+        self._prepare(threads, window)
+        if self.products != wanted and self.device == "cpu":  # the GPU does not answer
+            reason, self.products = self.assumption, wanted
+            self._prepare(threads, window)
+            self.assumption = reason
+        self._load = partial(MiniLM, products=self.products, window=window)
+
+    def _prepare(self, threads: int | None, window: int) -> None:
         files = weight_files.find_weight(self.name)
         pinned = {file.name: file.sha256 for file in weight_files.load_weights_table().weights[self.name].files}
         super().__init__(
@@ -274,24 +307,29 @@ class MiniLM(OnnxEncoder):
             model=files["model.onnx"],
             tokenizer=files["tokenizer.json"],
             digest=pinned["model.onnx"],
-            max_tokens=256,
+            max_tokens=window,
             threads=threads,
+            integers=integer_graph(files["model.onnx"]) if self.products == "int8" else None,
         )
-        self._load = MiniLM
 
 
-def _load_session(model: str | bytes, path: Path) -> Any:
-    """A session on one thread; weights beside the model are found there also where the model comes as bytes."""
+def _load_session(model: str | bytes, path: Path, *, integers: bool) -> Any:
+    """A session on one thread; weights beside the model are found there also where the model comes as bytes.
+
+    A graph of 8-bit products runs on processors as it is written, without fusions.
+    """
     import onnxruntime  # noqa: PLC0415 (takes a second to import)
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    if integers:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     if isinstance(model, bytes):
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     try:
-        on_card = os.environ.get(DEVICE) == "cuda" and has_cuda(0)
+        on_card = not integers and os.environ.get(DEVICE) == "cuda" and has_cuda(0)
         return onnxruntime.InferenceSession(model, options, providers=[*([CUDA] if on_card else []), CPU])
     except Exception as err:  # the runtime's own exceptions share no base
         raise InputError(f"the model can't be loaded: {err}", where=str(path), fix="check the ONNX file") from err

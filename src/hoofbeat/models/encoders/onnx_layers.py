@@ -12,31 +12,23 @@ states must be the states that the model gives out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from hoofbeat.errors import InputError
-from hoofbeat.store.files import read_bytes
+from hoofbeat.models.encoders.onnx_file import (
+    GRAPH_OUTPUT,
+    MODEL_GRAPH,
+    VALUE_NAME,
+    Field,
+    graph_field,
+    message,
+    nodes,
+)
 
-_MODEL_GRAPH = 7
-_GRAPH_NODE = 1
-_GRAPH_OUTPUT = 12
-_NODE_OUTPUT = 2
-_NODE_TYPE = 4
-_VALUE_NAME = 1
 _NAMED = re.compile(r"hidden_states\.(\d+)")
 _SCOPE = re.compile(r"(?:^|[/.])layers?[./](\d+)/.*norm[^/]*/", re.IGNORECASE)
 _HELPER = re.compile(r"quantized|scale|zero_point", re.IGNORECASE)
-
-
-class _Field(NamedTuple):
-    """A field of a protocol buffer: its number, where it begins with its tag, and where its value lies."""
-
-    number: int
-    begin: int
-    start: int
-    end: int
 
 
 class LayerGraph(NamedTuple):
@@ -46,14 +38,13 @@ class LayerGraph(NamedTuple):
     tensors: tuple[str, ...]
 
 
-def with_layers(path: Path, outputs: list[str]) -> LayerGraph:
+def with_layers(data: bytes, path: Path, outputs: list[str]) -> LayerGraph:
     """The model with every layer's states among its outputs; `outputs` are those it has."""
     named = {int(match[1]): name for name in outputs if (match := _NAMED.fullmatch(name))}
-    data = read_bytes(path)
     if named:
         return LayerGraph(data, tuple(named[layer] for layer in sorted(named) if layer))
     view = memoryview(data)
-    graph = next(field for field in _fields(view, 0, len(view)) if field.number == _MODEL_GRAPH)
+    graph = graph_field(view)
     tensors = _layer_tensors(view, graph)
     if not tensors:
         raise InputError(
@@ -62,25 +53,17 @@ def with_layers(path: Path, outputs: list[str]) -> LayerGraph:
             fix="export it with output_hidden_states, so that it has outputs named hidden_states.N, or use its last "
             "layer: --layer last",
         )
-    added = b"".join(_message(_GRAPH_OUTPUT, _message(_VALUE_NAME, name.encode())) for name in tensors
+    added = b"".join(message(GRAPH_OUTPUT, message(VALUE_NAME, name.encode())) for name in tensors
                      if name not in outputs)  # fmt: skip
-    changed = _message(_MODEL_GRAPH, bytes(view[graph.start : graph.end]) + added)
+    changed = message(MODEL_GRAPH, bytes(view[graph.start : graph.end]) + added)
     return LayerGraph(bytes(view[: graph.begin]) + changed + bytes(view[graph.end :]), tensors)
 
 
-def _layer_tensors(view: memoryview, graph: _Field) -> tuple[str, ...]:
+def _layer_tensors(view: memoryview, graph: Field) -> tuple[str, ...]:
     """The tensors with the states after each layer, in order; nothing where they can't be told."""
     by_scope: dict[int, str] = {}
     normalised: list[str] = []
-    for node in _fields(view, graph.start, graph.end):
-        if node.number != _GRAPH_NODE:
-            continue
-        kind, outputs = "", []
-        for field in _fields(view, node.start, node.end):
-            if field.number == _NODE_OUTPUT:
-                outputs.append(bytes(view[field.start : field.end]).decode())
-            elif field.number == _NODE_TYPE:
-                kind = bytes(view[field.start : field.end]).decode()
+    for kind, _, outputs in nodes(view, graph):
         if outputs and (match := _SCOPE.search(outputs[0])) and not _HELPER.search(outputs[0]):
             by_scope[int(match[1])] = outputs[0]
         if outputs and kind == "LayerNormalization":
@@ -89,37 +72,3 @@ def _layer_tensors(view: memoryview, graph: _Field) -> tuple[str, ...]:
         return tuple(by_scope[layer] for layer in range(len(by_scope)))
     # One normalisation after the embeddings, then two in each layer: after attention and after the feed-forward part.
     return tuple(normalised[2::2]) if len(normalised) % 2 and len(normalised) > 2 else ()
-
-
-def _fields(view: memoryview, start: int, end: int) -> Iterator[_Field]:
-    while start < end:
-        begin = start
-        tag, start = _varint(view, start)
-        number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            _, stop = _varint(view, start)
-        elif wire == 2:
-            length, start = _varint(view, start)
-            stop = start + length
-        else:
-            stop = start + (8 if wire == 1 else 4)
-        yield _Field(number, begin, start, stop)
-        start = stop
-
-
-def _varint(view: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = view[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-
-
-def _message(number: int, data: bytes) -> bytes:
-    head, length = bytearray([number << 3 | 2]), len(data)
-    while length > 0x7F:
-        head.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([*head, length]) + data
