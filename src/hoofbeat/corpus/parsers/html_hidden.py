@@ -110,6 +110,8 @@ class PageStyles:
 
     def of(self, node: etree._Element) -> Style:
         """What is declared for one element."""
+        if not self._count and not node.keys():
+            return {}
         found: Style = {}
         important: Style = {}
         names = frozenset((node.get("class") or "").split())
@@ -198,7 +200,7 @@ class _Walk:
 
     def element(self, node: etree._Element, style: Style, look: _Look, *, inside: bool) -> None:
         """Take out what is hidden in one element."""
-        look = _inherited(look, style)
+        look = _inherited(look, style) if style else look
         if node in self.around:
             look = look._replace(invisible=False)
         if inside and self._is_left_out(node.text, look, node):
@@ -231,9 +233,11 @@ def _why_not_shown(node: etree._Element, style: Mapping[str, str]) -> str:
 
 def _why_element(node: etree._Element, style: Mapping[str, str]) -> tuple[str, bool]:
     """Why an element is not shown, and whether that is sure: what changes with time may be shown later."""
-    steady = not any(name.startswith(("transition", "animation")) for name in style)
     if node.get("hidden") is not None:
         return "the attribute hidden", True
+    if not style:
+        return "", True
+    steady = not any(name.startswith(("transition", "animation")) for name in style)
     if style.get("display") == "none":
         return "display: none", True
     if (shown := _length(style.get("opacity", ""))) is not None and shown <= 0.01:
@@ -246,16 +250,20 @@ def _why_element(node: etree._Element, style: Mapping[str, str]) -> tuple[str, b
             size = _length(style.get(name, ""))
             if size is not None and size <= 1:
                 return f"{name.removeprefix('max-')} 0", steady and (not name.startswith("max-") or size <= 0)
-    if style.get("position", "static") in {"absolute", "fixed", "relative"}:
-        for name in ("left", "top", "right", "bottom"):
-            if (offset := _length(style.get(name, ""))) is not None and offset <= -FAR:
-                return "outside the screen", True
-    if any((_length(style.get(name, "")) or 0) <= -FAR for name in ("margin-left", "margin-top", "margin-right")):
+    if _is_far_away(style):
         return "outside the screen", True
     moved = _MOVED.search(style.get("transform", ""))
     if moved and min(float(each) for each in moved.groups() if each) <= -FAR:
         return "outside the screen", steady
     return ("scaled to nothing", steady) if _SHRUNK.search(style.get("transform", "")) else ("", True)
+
+
+def _is_far_away(style: Mapping[str, str]) -> bool:
+    """Whether offsets or margins put an element outside the screen."""
+    names = ["margin-left", "margin-top", "margin-right"]
+    if style.get("position", "static") in {"absolute", "fixed", "relative"}:
+        names += ["left", "top", "right", "bottom"]
+    return any((_length(style.get(name, "")) or 0) <= -FAR for name in names)
 
 
 def _why_not_seen(look: _Look, *, known: bool) -> tuple[str, bool]:

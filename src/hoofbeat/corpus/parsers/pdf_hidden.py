@@ -1,8 +1,8 @@
 """Text of a PDF that a reader of the page can't see.
 
 Invisible letters are usual on scanned pages, where recognised text lies over the picture: a page that a picture covers
-keeps its text. White letters are usual on dark boxes: letters in a pale colour, or in that of a box behind them, count
-as hidden only where the page, once drawn, shows nothing at their place.
+keeps its text. White letters are usual on dark boxes: letters in the colour of the box behind them, or pale ones on no
+box or on a picture, count as hidden only where the page, once drawn, shows nothing at their place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hoofbeat.corpus.parsers.pdf_lines import TextRun, Turn, page_runs, turned
 INVISIBLE, CLEAR, TINY, OUTSIDE = "invisible letters", "transparent letters", "letters below 1 point", "off the page"
 SAME = "letters in the colour of the background"
 MIN_SIZE = 1.0
-MAX_PATHS = 5_000
+MAX_SHAPES = 5_000
 COVERED = 0.6
 _PALE = 235
 _NEAR = 12
@@ -33,6 +33,10 @@ _SCALE = 2.0
 _MAX_DRAWN = 6_000_000.0
 _STEPS = 20
 
+_FILLED = frozenset({pdfium.raw.FPDF_TEXTRENDERMODE_FILL, pdfium.raw.FPDF_TEXTRENDERMODE_FILL_STROKE})
+_SHAPES = [pdfium.raw.FPDF_PAGEOBJ_PATH, pdfium.raw.FPDF_PAGEOBJ_IMAGE]
+
+Colour = tuple[int, int, int]
 Box = tuple[float, float, float, float]
 """Left, right, bottom, top."""
 
@@ -47,7 +51,9 @@ class PageSight:
         self._crop: Box = (left, right, bottom, top)
         self._looks: dict[int, str] = {}
         self._cleared: list[tuple[str, Box]] = []
-        self._paths: list[tuple[tuple[int, int, int], Box]] | None = None
+        self._shapes: list[tuple[Colour | None, Box]] | None = None
+        self._matrix = pdfium.raw.FS_MATRIX()
+        self._channels = tuple(ctypes.c_uint() for _ in range(4))
 
     def runs(self, number: int, turn: Turn, hidden: HiddenTexts) -> list[TextRun]:
         """The pieces of the page that can be seen; the others are listed, each stretch of them as one.
@@ -69,45 +75,47 @@ class PageSight:
         why = self._looks.get(key)
         if why is None:
             why = self._looks[key] = self._look(handle, index, place)
-        if why in {"", SAME} and not _within(place, self._crop):
+        if (not why or why == SAME) and not _within(place, self._crop):
             return OUTSIDE
-        return "" if any(why == other and _within(place, seen) for other, seen in self._cleared) else why
+        if why and self._cleared:
+            return "" if any(why == other and _within(place, seen) for other, seen in self._cleared) else why
+        return why
 
     def _look(self, handle: Any, index: int, place: tuple[float, float]) -> str:
         """Why the letters of a text object, which begins at this place, may not be seen."""
         mode = pdfium.raw.FPDFTextObj_GetTextRenderMode(handle)
         if mode == pdfium.raw.FPDF_TEXTRENDERMODE_INVISIBLE:
             return INVISIBLE
-        matrix = pdfium.raw.FS_MATRIX()
         size = pdfium.raw.FPDFText_GetFontSize(self._textpage, index)
-        if pdfium.raw.FPDFText_GetMatrix(self._textpage, index, matrix):
-            size *= math.hypot(matrix.c, matrix.d)
+        if pdfium.raw.FPDFText_GetMatrix(self._textpage, index, self._matrix):
+            size *= math.hypot(self._matrix.c, self._matrix.d)
         if 0 <= size < MIN_SIZE:
             return TINY
-        red, green, blue, seen = (ctypes.c_uint() for _ in range(4))
-        filled = mode in {pdfium.raw.FPDF_TEXTRENDERMODE_FILL, pdfium.raw.FPDF_TEXTRENDERMODE_FILL_STROKE}
-        if not filled or not pdfium.raw.FPDFText_GetFillColor(self._textpage, index, red, green, blue, seen):
+        red, green, blue, seen = self._channels
+        if mode not in _FILLED or not pdfium.raw.FPDFText_GetFillColor(self._textpage, index, red, green, blue, seen):
             return ""
         if seen.value <= 5:
             return CLEAR
         colour = red.value, green.value, blue.value
-        behind = next((other for other, box in reversed(self._filled_paths()) if _within(place, box)), None)
-        return SAME if min(colour) >= _PALE or (behind is not None and _near(colour, behind)) else ""
+        for behind, box in reversed(self._filled_shapes()):
+            if _within(place, box):
+                return SAME if _near(colour, behind) or (behind is None and min(colour) >= _PALE) else ""
+        return SAME if min(colour) >= _PALE else ""
 
-    def _filled_paths(self) -> list[tuple[tuple[int, int, int], Box]]:
-        """The colours and places of filled shapes that are large enough to lie behind a line."""
-        if self._paths is None:
-            self._paths = []
-            for count, path in enumerate(self._page.get_objects(filter=[pdfium.raw.FPDF_PAGEOBJ_PATH])):
-                if count >= MAX_PATHS:
+    def _filled_shapes(self) -> list[tuple[Colour | None, Box]]:
+        """Filled shapes and pictures that are large enough to lie behind a line, the topmost last."""
+        if self._shapes is None:
+            self._shapes = []
+            for count, each in enumerate(self._page.get_objects(filter=_SHAPES)):
+                if count >= MAX_SHAPES:
                     break
-                colour = _fill(path)
-                if colour is None:
+                colour = _fill(each) if each.type == pdfium.raw.FPDF_PAGEOBJ_PATH else None
+                if colour is None and each.type == pdfium.raw.FPDF_PAGEOBJ_PATH:
                     continue
-                left, bottom, right, top = path.get_bounds()
+                left, bottom, right, top = each.get_bounds()
                 if (right - left) * (top - bottom) >= _MIN_BOX and min(right - left, top - bottom) >= 4:
-                    self._paths.append((colour, (left, right, bottom, top)))
-        return self._paths
+                    self._shapes.append((colour, (left, right, bottom, top)))
+        return self._shapes
 
     def _clear(self, pieces: Sequence[TextRun], turn: Turn) -> bool:
         """Note the places where letters can be seen after all, by a look at the whole page; whether there are any."""
@@ -171,7 +179,7 @@ class _DrawnPage:
         return float((np.abs(found - usual).max(axis=2) > _NEAR).mean()) >= _MIN_INK
 
 
-def _fill(path: Any) -> tuple[int, int, int] | None:
+def _fill(path: Any) -> Colour | None:
     """The colour that a shape is filled with, if it is."""
     mode, stroked = ctypes.c_int(), ctypes.c_int()
     red, green, blue, seen = (ctypes.c_uint() for _ in range(4))
@@ -182,8 +190,8 @@ def _fill(path: Any) -> tuple[int, int, int] | None:
     return red.value, green.value, blue.value
 
 
-def _near(one: tuple[int, int, int], two: tuple[int, int, int]) -> bool:
-    return max(abs(a - b) for a, b in zip(one, two, strict=True)) <= _NEAR
+def _near(one: Colour, two: Colour | None) -> bool:
+    return two is not None and max(abs(a - b) for a, b in zip(one, two, strict=True)) <= _NEAR
 
 
 def _within(point: tuple[float, float], box: Box) -> bool:
