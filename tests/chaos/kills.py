@@ -69,11 +69,11 @@ class Undisturbed(NamedTuple):
     events_again: int
     files: Files
     keys: frozenset[str]
-    requests: int
+    requests: Counter[str]
 
 
 class Trial(NamedTuple):
-    """What the kills of one trial did. `twice` are calls made again that were under way, `wasted` all others."""
+    """What the kills of one trial did. `twice` are calls made again, `wasted` those that no kill had cut off."""
 
     number: int
     command: str
@@ -133,7 +133,7 @@ class Chaos:
         if code != step.code:
             raise SystemExit(f"{step.name} ends with exit code {code} undisturbed:\n{_told(self._base, step)}")
         after, keys = _files(self._base), _keys(self._base, step)
-        requests = sum((self._received() - received).values())
+        requests = self._received() - received
         again = self._run(step, self._base, self._root / "cache", KillPoint(0))[1] if step in self._wanted else 0
         self._undisturbed[step.name] = Undisturbed(
             code=code,
@@ -148,6 +148,14 @@ class Chaos:
         """How often each request has reached the model."""
         with urllib.request.urlopen(f"{self._address}/received") as answer:
             return Counter(json.load(answer))
+
+    def _settled(self) -> Counter[str]:
+        """The same, once nothing more arrives: what a killed command had sent may still be on its way."""
+        before, now = None, self._received()
+        while now != before:
+            time.sleep(0.03)
+            before, now = now, self._received()
+        return now
 
     def _run(self, step: Step, folder: Path, cache: Path, point: KillPoint) -> tuple[int, int]:
         """The command's exit code (-9 where it was killed) and its number of events (0 where it was killed)."""
@@ -169,28 +177,32 @@ class Chaos:
         folder = self._root / f"trial-{number}"
         self._give(step, folder)
         cache, given, received = self._root / f"cache-{number}", _files(folder), self._received()
-        points, troubles, lost, events = [], [], 0, expected.events
+        points, troubles, events = [], [], expected.events
         if rng.random() < 0.2:
             self._run(step, folder, cache, KillPoint(0))
             points.append("made anew")
             events = expected.events_again
         wanted = min(rng.randint(1, MAX_KILLS), at_most)
-        kills = 0
+        kills = twice = wasted = 0
         for _ in range(MAX_RUNS):
             point = KillPoint(0)
             if kills < wanted:
                 later = rng.uniform(0.0, MAX_LATER) if rng.random() < 0.4 else 0.0
                 point = KillPoint(rng.randint(1, max(1, events)), later)
-            kept, arrived = len(_keys(folder, step)), self._received()
+            arrived = self._received() - received
+            lost = _first_times(arrived, expected) - len(_keys(folder, step))
             code, _ = self._run(step, folder, cache, point)
             points.append(str(point))
             troubles += _still_running(folder)
+            now = self._settled() - received
+            again = now.total() - arrived.total() - (_first_times(now, expected) - _first_times(arrived, expected))
+            twice += again
+            wasted += max(0, again - max(0, lost))
             if code != -9:
                 break
             kills += 1
             events = expected.events_again  # what was done before is not done again, so there are fewer events
-            under_way = sum((self._received() - arrived).values()) - (len(_keys(folder, step)) - kept)
-            lost += under_way if expected.requests else 0  # a replayed model's calls reach no server
+            under_way = _first_times(now, expected) - len(_keys(folder, step))
             if under_way > IN_FLIGHT:
                 troubles.append(f"{under_way} calls were under way at a kill, more than {IN_FLIGHT}")
         if code != expected.code:
@@ -199,11 +211,10 @@ class Chaos:
         troubles += [f"left in the cache: {name}" for name in _files(cache) if _UNFINISHED.search(name)]
         if _keys(folder, step) != expected.keys:
             troubles.append("the ledger's keys differ")
-        twice = sum((self._received() - received).values()) - expected.requests
         if not troubles and not keep:
             shutil.rmtree(folder)
         shutil.rmtree(cache, ignore_errors=True)
-        return Trial(number, step.name, tuple(points), kills, min(twice, lost), max(0, twice - lost), tuple(troubles))
+        return Trial(number, step.name, tuple(points), kills, twice - wasted, wasted, tuple(troubles))
 
     def _give(self, step: Step, folder: Path) -> None:
         """A folder with what the command reads: the inputs, and the output of the commands before it."""
@@ -215,6 +226,11 @@ class Chaos:
             place.parent.mkdir(parents=True, exist_ok=True)
             os.link(self._base / name, place)
         (folder / "outputs").mkdir(exist_ok=True)
+
+
+def _first_times(received: Counter[str], expected: Undisturbed) -> int:
+    """How many of these requests an undisturbed run makes as well: each as often as there, samples more than once."""
+    return (received & expected.requests).total()
 
 
 def _told(folder: Path, step: Step) -> str:

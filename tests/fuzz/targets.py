@@ -381,7 +381,7 @@ def targets() -> list[Target]:
             "questions-csv", _seeds([b"id,question,A,B,answer\n1,What?,x,y,A\n", CSV]), partial(_questions, "q.csv")
         ),
         Target("questions-parquet", lambda: [_table("parquet")], partial(_questions, "q.parquet")),
-        Target("questions-arrow", lambda: [_table("arrow")], partial(_questions, "q.arrow")),
+        Target("questions-arrow", lambda: [_table("arrow")], partial(_questions, "q.arrow"), slow=True),
         Target("predictions-jsonl", _seeds(guesses), partial(_predictions, "p.jsonl")),
         Target("predictions-csv", _seeds(guesses), partial(_predictions, "p.csv")),
         Target("answers-jsonl", _seeds([answers]), partial(_in_file, lambda p: [read_source_answers(p)], "a.jsonl")),

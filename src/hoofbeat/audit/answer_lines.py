@@ -24,7 +24,7 @@ _NO_STRENGTH = frozenset(
 _BETWEEN = re.compile(r"\s/\s")
 _STRENGTHS = re.compile(rf"{_BETWEEN.pattern}|;")
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!\bDr\.)\s+(?=[A-Z0-9“\"(])")
-_CITED = re.compile(r"\s*\[[^\[\]]{2,120}\]")
+_CITED = re.compile(r"(?:(?<!\s)\s*+)?\[[^\[\]]{2,120}\]")  # long white space is read once, not from each sign
 
 
 def given_strength(written: str) -> str:

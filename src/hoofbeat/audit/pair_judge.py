@@ -34,7 +34,7 @@ _A, _B = "⁅first answer⁆", "⁅second answer⁆"
 _KEY = re.compile(r"""["']classification\\?["']""", re.I)
 _VALUE = re.compile(r"""["']classification\\?["']\s*:\s*\\?["']([^"'\\\n]*)\\?["']""", re.I)
 _GIVEN = re.compile(
-    r"^[\s*_#>-]*(?:(?:the|my|final)\s+){0,2}(?:label|classification)[*_`]*\s*[:=]([^\n]*)$", re.I | re.M
+    r"^(?:[^\S\n]|[*_#>-])*+(?:(?:the|my|final)\s+){0,2}(?:label|classification)[*_`]*\s*[:=]([^\n]*)$", re.I | re.M
 )
 _MARKS = " \t\r*_`\"'.“”‘’"
 _FILLERS = frozenset(

@@ -12,9 +12,11 @@ import hashlib
 import random
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, ClassVar, NamedTuple
@@ -288,6 +290,9 @@ def table_rows(path: Path) -> Iterator[tuple[int, Row | Refusal]]:
     elif suffix == _ARROW:
         import polars  # noqa: PLC0415 - only where Arrow files are read
 
+        stat = path.stat()
+        if not _ends_well(path, (stat.st_size, stat.st_mtime_ns)):
+            raise InputError("not readable as an Arrow file: it is damaged", where=str(path), fix="save it again")
         try:
             try:
                 frame = polars.read_ipc_stream(path)
@@ -310,6 +315,25 @@ def table_rows(path: Path) -> Iterator[tuple[int, Row | Refusal]]:
         raise UsageError(
             "the file's suffix does not say what it is", where=str(path), fix=f"name a file of: {', '.join(_SUFFIXES)}"
         )
+
+
+_TRIAL = """
+import sys, polars
+try:
+    polars.read_ipc_stream(sys.argv[1])
+except polars.exceptions.ComputeError:
+    polars.read_ipc(sys.argv[1])
+"""
+
+
+@lru_cache(maxsize=256)
+def _ends_well(path: Path, stamp: tuple[int, int]) -> bool:  # noqa: ARG001 - a file that changed is tried again
+    """Whether a process that reads this Arrow file survives it, whatever it finds.
+
+    Polars asks for as much memory as a damaged file says, and that ends the process: no error could be caught here.
+    """
+    done = subprocess.run([sys.executable, "-c", _TRIAL, str(path)], capture_output=True, check=False)  # noqa: S603
+    return done.returncode >= 0
 
 
 def _table_file(root: Path, path: Path) -> QuestionTable:

@@ -41,7 +41,7 @@ from hoofbeat.text import Folded, for_quote_matching
 
 How = Literal["exact", "loose", "fuzzy"]
 _ORDER: tuple[How, ...] = ("exact", "loose", "fuzzy")
-_ELLIPSIS = re.compile(r"\s*(?:[\[(]\s*(?:…|\.(?:\s?\.){2,3})\s*[\])]|…|\.(?:\s?\.){2,})\s*")
+_ELLIPSIS = re.compile(r"(?:(?<!\s)\s*+)?(?:[\[(]\s*(?:…|\.(?:\s?\.){2,3})\s*[\])]|…|\.(?:\s?\.){2,})\s*")
 _ENDS = " \"'.,;:!?-*`"
 _NUMBER = re.compile(r"(?:(?<![^\s(\[])-)?\d+(?:[.,]\d+)*")
 _OTHER_THING = re.compile(  # what stands before a word and makes another thing of it: at most _BEFORE characters
