@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 SETS = Path(__file__).resolve().parents[2] / "shared" / "data" / "retrieval"
 NAMES = ("scifact", "nfcorpus-preprocessed", "liveqa-med")
+GOAL_TOKENS = 190
 MOST_MS = 22.0
 MOST_LOST = 0.003
 BATCH = 32
@@ -219,7 +220,7 @@ def quality(workers: list[Worker]) -> dict[str, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--passages", type=int, default=60)
-    parser.add_argument("--tokens", type=int, default=190)
+    parser.add_argument("--tokens", type=int, default=GOAL_TOKENS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--peers", default="")
@@ -248,8 +249,9 @@ def main() -> None:
     print("|---|---|---|---|")
     for row in table:
         print(f"| {row.name} | {row.ms:.1f} | × {row.ratio:.2f} | {row.cosine:.4f} |")
-    met = "met" if table[0].ms <= MOST_MS else "missed"
-    print(f"\nGoal, at most {MOST_MS:.0f} ms of CPU time per passage: {met}")
+    if asked.tokens == GOAL_TOKENS:
+        met = "met" if table[0].ms <= MOST_MS else "missed"
+        print(f"\nGoal, at most {MOST_MS:.0f} ms of CPU time per passage of {GOAL_TOKENS} tokens: {met}")
     for name, values in measured.items():
         shown = ", ".join(f"{worker} {value:.4f}" for worker, value in values.items())
         lost = list(values.values())[-1] - values[HOOFBEAT]
