@@ -58,7 +58,7 @@ def passages(count: int, tokens: int) -> list[str]:
     from hoofbeat.models.encoder import MiniLM  # noqa: PLC0415
 
     encoder = MiniLM(1)
-    found = []
+    found: list[str] = []
     for _, text in read_texts(SETS / "scifact", "corpus.jsonl"):
         spans = encoder.token_spans(text)
         if len(spans) >= tokens - 2 and len(found) < count:
@@ -150,8 +150,8 @@ def _fastembed(_: str, full: str) -> Any:
     import shutil  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
 
-    from fastembed import TextEmbedding  # type: ignore[import-not-found]  # noqa: PLC0415
-    from fastembed.common.model_description import (  # type: ignore[import-not-found]  # noqa: PLC0415
+    from fastembed import TextEmbedding  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+    from fastembed.common.model_description import (  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
         ModelSource,
         PoolingType,
     )
@@ -169,8 +169,8 @@ def _fastembed(_: str, full: str) -> Any:
 
 
 def _torch(_: str, full: str) -> Any:
-    import torch  # noqa: PLC0415
-    from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found]  # noqa: PLC0415
+    import torch  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+    from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
 
     torch.set_num_threads(1)
     model = SentenceTransformer(full, device="cpu")
