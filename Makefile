@@ -82,6 +82,7 @@ notebook: $(STAMP)-dev
 
 bench: $(STAMP)-bench weights
 	$(BIN)/python -m bench.client
+	-$(BIN)/python -m bench.encode
 	-$(BIN)/python -m bench.corpus_import --articles 2000
 	-$(BIN)/python -m bench.lexical --passages 10000 100000
 	-$(BIN)/python -m bench.dense

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 SETS = Path(__file__).resolve().parents[2] / "shared" / "data" / "retrieval"
 NAMES = ("scifact", "nfcorpus-preprocessed", "liveqa-med")
+GOAL_TOKENS = 190
 MOST_MS = 22.0
 MOST_LOST = 0.003
 BATCH = 32
@@ -57,7 +58,7 @@ def passages(count: int, tokens: int) -> list[str]:
     from hoofbeat.models.encoder import MiniLM  # noqa: PLC0415
 
     encoder = MiniLM(1)
-    found = []
+    found: list[str] = []
     for _, text in read_texts(SETS / "scifact", "corpus.jsonl"):
         spans = encoder.token_spans(text)
         if len(spans) >= tokens - 2 and len(found) < count:
@@ -149,8 +150,8 @@ def _fastembed(_: str, full: str) -> Any:
     import shutil  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
 
-    from fastembed import TextEmbedding  # type: ignore[import-not-found]  # noqa: PLC0415
-    from fastembed.common.model_description import (  # type: ignore[import-not-found]  # noqa: PLC0415
+    from fastembed import TextEmbedding  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+    from fastembed.common.model_description import (  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
         ModelSource,
         PoolingType,
     )
@@ -168,8 +169,8 @@ def _fastembed(_: str, full: str) -> Any:
 
 
 def _torch(_: str, full: str) -> Any:
-    import torch  # noqa: PLC0415
-    from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found]  # noqa: PLC0415
+    import torch  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+    from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
 
     torch.set_num_threads(1)
     model = SentenceTransformer(full, device="cpu")
@@ -219,7 +220,7 @@ def quality(workers: list[Worker]) -> dict[str, dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--passages", type=int, default=60)
-    parser.add_argument("--tokens", type=int, default=190)
+    parser.add_argument("--tokens", type=int, default=GOAL_TOKENS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--peers", default="")
@@ -248,8 +249,9 @@ def main() -> None:
     print("|---|---|---|---|")
     for row in table:
         print(f"| {row.name} | {row.ms:.1f} | × {row.ratio:.2f} | {row.cosine:.4f} |")
-    met = "met" if table[0].ms <= MOST_MS else "missed"
-    print(f"\nGoal, at most {MOST_MS:.0f} ms of CPU time per passage: {met}")
+    if asked.tokens == GOAL_TOKENS:
+        met = "met" if table[0].ms <= MOST_MS else "missed"
+        print(f"\nGoal, at most {MOST_MS:.0f} ms of CPU time per passage of {GOAL_TOKENS} tokens: {met}")
     for name, values in measured.items():
         shown = ", ".join(f"{worker} {value:.4f}" for worker, value in values.items())
         lost = list(values.values())[-1] - values[HOOFBEAT]

@@ -148,12 +148,25 @@ def _pairs(*, set_apart: bool) -> list[tuple[bool, str, str]]:
     return [(kind.startswith("same"), a, b) for kind, a, b in rows if kind.endswith("apart") == set_apart]
 
 
-@pytest.mark.parametrize(("set_apart", "recall"), [(False, 0.9), (True, 0.45)])
-def test_how_many_duplicates_the_cosine_finds_and_how_many_reach_the_model(set_apart: bool, recall: float) -> None:
-    """As written, 9 of 30 and 0 of 15 pairs are over 0.85. In plain words 28 and 7 are, and all over 0.5."""
+@pytest.mark.parametrize(
+    ("encoder", "set_apart", "recall"),
+    [
+        ("minilm;products=float32", False, 0.9),
+        ("minilm;products=float32", True, 0.45),
+        ("minilm", False, 0.9),
+        ("minilm", True, 0.4),
+    ],
+)
+def test_how_many_duplicates_the_cosine_finds_and_how_many_reach_the_model(
+    encoder: str, set_apart: bool, recall: float
+) -> None:
+    """As written, 9 of 30 and 0 of 15 pairs are over 0.85. In plain words 28 and 7 are, and all over 0.5.
+
+    With 8-bit products cosines differ by 0.005 (standard deviation), which costs one of the 7.
+    """
     needs_weights("minilm")
     pairs = _pairs(set_apart=set_apart)
-    one, other = (load_encoder("minilm").encode([plain_question(str(pair[n])) for pair in pairs]) for n in (1, 2))
+    one, other = (load_encoder(encoder).encode([plain_question(str(pair[n])) for pair in pairs]) for n in (1, 2))
     cosines = (one * other).sum(axis=1).tolist()
     same = [cosine for cosine, (twins, _, _) in zip(cosines, pairs, strict=True) if twins]
     different = [cosine for cosine, (twins, _, _) in zip(cosines, pairs, strict=True) if not twins]

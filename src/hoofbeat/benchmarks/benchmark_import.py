@@ -332,7 +332,7 @@ def _ends_well(path: Path, stamp: tuple[int, int]) -> bool:  # noqa: ARG001 - a 
 
     Polars asks for as much memory as a damaged file says, and that ends the process: no error could be caught here.
     """
-    done = subprocess.run([sys.executable, "-c", _TRIAL, str(path)], capture_output=True, check=False)  # noqa: S603
+    done = subprocess.run([sys.executable, "-P", "-c", _TRIAL, str(path)], capture_output=True, check=False)  # noqa: S603
     return done.returncode >= 0
 
 

@@ -123,7 +123,7 @@ class GraphWriter:
         self._nodes: list[bytes] = []
         self._tensors: dict[str, bytes] = {}
 
-    def tensor(self, name: str, values: NDArray[Any] | np.generic | float) -> str:
+    def tensor(self, name: str, values: NDArray[Any] | np.number[Any]) -> str:
         """Keep numbers under a name, which it gives back."""
         array = np.ascontiguousarray(values)
         dims = b"".join(_number(_TENSOR_DIMS, size) for size in np.shape(values))
