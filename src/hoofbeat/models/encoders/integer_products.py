@@ -2,15 +2,15 @@
 
 The packaged file holds 8-bit weights, but its graph unpacks them to 32 bits before it multiplies. The graph that is
 written here multiplies the 8-bit numbers themselves, as processors with dot products of bytes do best (VNNI, AMX, ARM),
-and has fewer steps around the products. Measured on one core with 190 tokens per text: 18 ms of CPU time where the
-packaged graph takes 54 (bench/encode.py). The weights are the same numbers; the difference is in the activations:
+and has fewer steps around the products. Measured on one core with 190 tokens per text: 21 ms of CPU time where the
+packaged graph takes 56 (bench/encode.py). The weights are the same numbers; the difference is in the activations:
 
 - The state of every token is rounded to 8 bits by a scale of that token. One scale for the whole text, as dynamic
-  quantisation usually has it, is 8% quicker and loses twice as much (cosine to full precision 0.9948 on average
+  quantisation usually has it, is 9% quicker and loses twice as much (cosine to full precision 0.9948 on average
   instead of 0.9978), and would make a token's state depend on all others.
 - The feed-forward part's inner values are at least -0.17 (the minimum of GELU). They are shifted to be positive, so
   that all 256 steps are used; the shift is taken off again with the bias.
-- Sums and normalisations are separate steps: ONNX Runtime's fused one takes eight times as long here.
+- Sums and normalisations are separate steps: ONNX Runtime's fused one takes six times as long here.
 
 Sums of 8-bit products are exact in 32 bits, so they are the same on all processors, with one exception: processors
 with AVX2 or AVX-512 but without VNNI add pairs of products in 16 bits, which can overflow. `exact_products` tries it.
