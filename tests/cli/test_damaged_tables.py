@@ -226,3 +226,14 @@ def test_a_table_over_which_polars_panics_is_a_readable_error(
     told = capsys.readouterr().err
     assert "it is damaged" in told
     assert "do: " in told
+
+
+def test_a_measure_that_is_no_number_is_a_readable_error(
+    folders: Path, tmp_path: Path, run: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "ranked"
+    shutil.copytree(folders / "ranked", folder)
+    lines = (folder / "queries.tsv").read_text().splitlines()
+    (folder / "queries.tsv").write_text("\n".join([*lines[:-1], lines[-1] + "p"]) + "\n")
+    assert run(["report", str(folder), "-o", str(tmp_path / "out")]) == 1
+    assert "has no number in the column value" in capsys.readouterr().err

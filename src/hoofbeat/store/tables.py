@@ -16,7 +16,7 @@ import math
 import mmap
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
@@ -254,6 +254,18 @@ def read_tsv(path: Path) -> Iterator[dict[str, str]]:
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(
             f"can't read the table: {err}", where=str(path), fix="check the path, its permissions and its encoding"
+        ) from err
+
+
+def number_cell(row: Mapping[str, str], name: str, path: Path) -> float:
+    """The number in a column of a TSV row; an `InputError` where the column is missing or holds something else."""
+    try:
+        return float(row[name])
+    except (KeyError, ValueError) as err:
+        raise InputError(
+            f"{path.name} has no number in the column {name}",
+            where=str(path),
+            fix="restore the folder or make it again",
         ) from err
 
 

@@ -26,7 +26,7 @@ from hoofbeat.findings.systems import (
 from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef, open_artefact
-from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.store.tables import number_cell, read_jsonl, read_tsv
 
 Values = dict[str, dict[str, float]]
 """Question to measure to value."""
@@ -160,7 +160,9 @@ def _systems(
             asked[before + question.id] = _renamed(question, before, shelf)
             sets[before + question.id] = bed
         for row in read_tsv(artefact.file("queries.tsv")):
-            values.setdefault(before + row["query"], {})[row["measure"]] = float(row["value"])
+            values.setdefault(before + row["query"], {})[row["measure"]] = number_cell(
+                row, "value", artefact.path / "queries.tsv"
+            )
     if len(systems) * len(beds) != len(artefacts):
         raise UsageError(
             "not every line was run over every set, or a folder is named twice",

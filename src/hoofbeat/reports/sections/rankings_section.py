@@ -18,7 +18,7 @@ from hoofbeat.reports.model import Block, Card, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, figure, spread
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
 from hoofbeat.store import Artefact
-from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.store.tables import number_cell, read_jsonl, read_tsv
 from hoofbeat.text import some_of
 
 _MAIN = "nDCG@10"
@@ -71,7 +71,9 @@ def _read(artefact: Artefact) -> RankingSummary:
     per_query: dict[str, dict[str, float]] = {}
     if artefact.has("queries.tsv"):
         for row in read_tsv(artefact.file("queries.tsv")):
-            per_query.setdefault(row["measure"], {})[row["query"]] = float(row["value"])
+            per_query.setdefault(row["measure"], {})[row["query"]] = number_cell(
+                row, "value", artefact.path / "queries.tsv"
+            )
     asked: Counter[str] = Counter(hit.question for hit in read_jsonl(artefact.file("hits.jsonl"), Hit))
     return RankingSummary(
         name=artefact.path.name,

@@ -10,7 +10,7 @@ from hoofbeat.reports.model import Block, Card, Lead
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, spread
 from hoofbeat.reports.tables import Cell, Column, Table, count_of, triple, written
 from hoofbeat.store import Artefact
-from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.store.tables import number_cell, read_jsonl, read_tsv
 
 _ID = "sets"
 
@@ -62,7 +62,7 @@ def _read(artefact: Artefact, measures: dict[str, Values], clusters: dict[str, s
     line, bed = artefact.manifest.title, str(artefact.manifest.settings.get("bed", ""))
     for row in read_tsv(artefact.file("queries.tsv")):
         values = measures.setdefault(row["measure"], {}).setdefault(line, {}).setdefault(bed, {})
-        values[f"{bed}: {row['query']}"] = float(row["value"])
+        values[f"{bed}: {row['query']}"] = number_cell(row, "value", artefact.path / "queries.tsv")
     for question in read_jsonl(artefact.file("questions.jsonl"), Question) if artefact.has("questions.jsonl") else ():
         documents = "; ".join(sorted(question.documents))
         clusters[f"{bed}: {question.id}"] = f"{bed}: {documents or question.id}"
