@@ -15,13 +15,15 @@ from hoofbeat.errors import UsageError
 from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
 from hoofbeat.findings.systems import Ablation, AnswersAndRetrieval, ablation, answers_and_retrieval, compare_systems
 from hoofbeat.records import Facets
-from hoofbeat.reports.comparison.rankings_page import ablation_table, rankings_report
+from hoofbeat.reports.comparison.rankings import compare_rankings
+from hoofbeat.reports.comparison.rankings_page import ablation_table, rankings_report, write_rankings
 from hoofbeat.reports.model import Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.reports.report_writer import report_files
 from hoofbeat.reports.tables import Table, flat_rows
 from hoofbeat.store.tables import read_tsv, write_tsv
-from tests.reports.examples import HOSTILE
+from tests.reports.examples import HOSTILE, rankings
 from tests.reports.parsing import parsed, words
 
 Rows = dict[str, dict[str, float]]
@@ -240,3 +242,20 @@ def test_nothing_to_compare() -> None:
         rankings_report({"a": {"q": {"RR": 1.0}}, "b": {"r": {"RR": 1.0}}})
     with pytest.raises(UsageError, match="no question has a value of nDCG@7"):
         rankings_report({"a": {"q": {"RR": 1.0}}}, main="nDCG@7")
+
+
+def test_a_report_and_a_comparison_of_the_same_rankings_print_the_same_figures(tmp_path: Path) -> None:
+    folders = [
+        rankings(tmp_path / name, line, quality, seed=seed, bed="invented", shared=2).path
+        for seed, (name, line, quality) in enumerate((("a", "bm25", 0.4), ("b", "dense", 0.5), ("c", "both", 0.55)))
+    ]
+    compared = compare_rankings(folders, baseline="bm25")
+    assert (compared.tables[0].n, compared.tables[0].clusters) == (20, 10)
+    write_rankings(tmp_path / "compared", compared)
+    build_report(folders, tmp_path / "report")
+    page = (tmp_path / "compared" / "tables" / "differences.csv").read_text("utf-8")
+    assert (tmp_path / "report" / "tables" / "rankings-1-gains.csv").read_text("utf-8") == page
+    rows = {row["system"]: row for row in csv.DictReader(io.StringIO(page))}
+    alone = compare_systems(compared.systems, "nDCG@10", baseline="bm25").comparisons[1].paired
+    assert float(rows["both"]["nDCG@10 gained"]) == pytest.approx(alone.difference)
+    assert float(rows["both"]["nDCG@10 gained low"]) != pytest.approx(alone.interval.low)

@@ -47,6 +47,7 @@ from hoofbeat.reports.charts import (
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.comparison.rankings import RankingsComparison
 from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Report, Text
+from hoofbeat.reports.ranking_tables import difference_table
 from hoofbeat.reports.report_writer import KIND, NOTICE, Sheet, write_comparison
 from hoofbeat.reports.section import figure, spread
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
@@ -124,31 +125,9 @@ def difference_blocks(systems: Systems, table: SystemTable) -> list[Block]:
     """Every comparison as a table, and the questions behind the first of them as bars."""
     if not table.comparisons:
         return []
-    others = {row.b for row in table.comparisons}
-    one = len(others) == 1
-    columns = [
-        Column("system"),
-        *([] if one else [Column("against")]),
-        Column(f"{table.measure} gained", "number"),
-        *columns_of("better:count | same:count | worse:count | p:p | p, Holm:p"),
-    ]
-    rows: list[tuple[Cell, ...]] = []
-    for row in table.comparisons:
-        names: tuple[Cell, ...] = (row.a,) if one else (row.a, row.b)
-        gained = triple(row.paired.difference, row.paired.interval)
-        rows.append((*names, gained, row.wins, row.ties, row.losses, row.test.p, row.p_holm))
-    against = f" from {table.comparisons[0].b}" if one else ""
     blocks: list[Block] = [
         Heading("Differences", "differences"),
-        Table(
-            name="differences",
-            caption=f"Differences in {table.measure}{against}, paired by question",
-            n=table.n,
-            unit="questions",
-            columns=tuple(columns),
-            rows=tuple(rows),
-            note=_how(table),
-        ),
+        difference_table(table, "differences"),
     ]
     questions, values = shared_values({row.system: systems[row.system] for row in table.means}, table.measure)
     drawn = [_difference_chart(number, row, questions, values, table.measure) for number, row in _shown(table)]
@@ -178,20 +157,6 @@ def _difference_chart(
     title = f"{row.a} against {row.b}"
     draw = partial(difference_bars, gains, title=f"{title}, question by question", y=f"{measure} gained by {row.a}")
     return figure(f"difference-{number + 1}", f"{title}: the gain on each question, largest first.", draw)
-
-
-def _how(table: SystemTable) -> str:
-    tests = [row.test for row in table.comparisons]
-    exact = sum(test.exact for test in tests)
-    sampled = max((test.patterns for test in tests if not test.exact), default=0)
-    how = f"by {sampled:,} random sign patterns" if not exact else "over all sign patterns"
-    if 0 < exact < len(tests):
-        how = f"over all sign patterns where few questions differ, else {sampled:,} random ones"
-    return (
-        f"Paired bootstrap intervals. p is two-sided, from the paired randomisation test {how}, seed {table.seed}; "
-        f"Holm's "
-        f"correction over the {count_of(len(tests), 'comparison')} of the table."
-    )
 
 
 def recall_blocks(bars: Measured, table: SystemTable) -> list[Block]:
