@@ -15,6 +15,7 @@ from hoofbeat.findings.ranking_measures import Measure
 from hoofbeat.findings.systems import SystemTable, compare_systems
 from hoofbeat.records import Hit, Question
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
+from hoofbeat.reports.interval_words import BY, clustered_unit, method_words
 from hoofbeat.reports.model import Block, Card, Lead, Notice, Text
 from hoofbeat.reports.ranking_tables import difference_table
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, figure, spread
@@ -35,6 +36,8 @@ class MeasureValue(Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     n: int = 0
+    clusters: int = 0
+    interval: str = ""
 
 
 class RankingSummary(Struct, frozen=True, kw_only=True):
@@ -196,9 +199,15 @@ def _chart(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str,
         bars.append(Bar(label=label, value=found.value if found else None, low=low, high=high))
     return figure(
         f"{prefix}-{main}",
-        f"{main} with 95% bootstrap intervals over questions.",
+        f"{main} with 95% intervals ({_methods(rankings, labels, main)}).",
         lambda width: interval_bars(bars, title=f"{main} of each retriever", form="number", limits=(0, 1), width=width),
     )
+
+
+def _methods(rankings: Sequence[RankingSummary], labels: Sequence[str], measure: str) -> str:
+    """By which method the intervals of a measure are, as the folders recorded it."""
+    found = zip(rankings, labels, strict=True)
+    return method_words((label, each.figures[measure].interval) for each, label in found if measure in each.figures)
 
 
 def _curve(
@@ -229,19 +238,21 @@ def _curve(
 def _table(
     rankings: Sequence[RankingSummary], labels: Sequence[str], measures: Sequence[str], prefix: str, questions: int
 ) -> Table:
-    columns = [Column("retriever"), *(Column(name, "number") for name in measures)]
+    columns = [Column("retriever"), *(Column(name, "number") for name in measures), Column(BY)]
     rows: list[tuple[Cell, ...]] = []
     for ranking, label in zip(rankings, labels, strict=True):
         row: list[Cell] = [label]
         for name in measures:
             found = ranking.figures.get(name)
             row.append(estimate_cell(found.value, found.low, found.high, found.n or FEW) if found else None)
+        row.append(method_words((name, each.interval) for name, each in ranking.figures.items()))
         rows.append(tuple(row))
+    clusters = max((each.clusters for ranking in rankings for each in ranking.figures.values()), default=0)
     return Table(
         name=f"{prefix}-measures",
         caption="Measures of each retriever, with 95% intervals",
         n=questions,
-        unit="questions",
+        unit=clustered_unit(questions, clusters),
         columns=tuple(columns),
         rows=tuple(rows),
     )
