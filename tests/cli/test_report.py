@@ -169,11 +169,11 @@ def test_real_predictions_agree_with_other_libraries(tmp_path: Path) -> None:
     for model, outcomes in right.items():
         row, values = rows[model], np.array(list(outcomes.values()), float)
         assert (int(row["right"]), int(row["planned"]), row["unscored"]) == (values.sum(), len(values), "0")
-        assert float(row["accuracy, 95% bootstrap"]) == pytest.approx(values.mean())
+        assert float(row["accuracy, 95% interval"]) == pytest.approx(values.mean())
         wilson = proportion_confint(values.sum(), len(values), method="wilson")
         assert [float(row[f"95% Wilson {end}"]) for end in ("low", "high")] == pytest.approx(wilson)
         means = rng.choice(values, (4000, len(values))).mean(axis=1)
-        bounds = [float(row[f"accuracy, 95% bootstrap {end}"]) for end in ("low", "high")]
+        bounds = [float(row[f"accuracy, 95% interval {end}"]) for end in ("low", "high")]
         assert bounds == pytest.approx(np.percentile(means, [2.5, 97.5]), abs=0.006)
     pairs = {(row["model"], row["against"]): row for row in _table(tmp_path / "report", "run-1-models")}
     assert len(pairs) == len(list(combinations(right, 2)))

@@ -129,10 +129,14 @@ def benchmark(target: Path, questions: Sequence[Question] | None = None) -> Arte
 
 
 def rankings(
-    target: Path, line: str, quality: float, *, seed: int = 1, searched: str = "cases", bed: str = ""
+    target: Path, line: str, quality: float, *, seed: int = 1, searched: str = "cases", bed: str = "", shared: int = 1
 ) -> Artefact:
+    """An invented ranking; `shared` questions in a row have the same documents."""
     rng = random.Random(seed)
     questions = case_questions()
+    questions = [
+        replace(each, documents=questions[place - place % shared].documents) for place, each in enumerate(questions)
+    ]
     metrics: dict[str, object] = {}
     rows: list[tuple[str, str, float]] = []
     for measure, lift in (("nDCG@10", 0.0), ("R@1", -0.15), ("R@10", 0.15), ("R@100", 0.25), ("RR", -0.03)):
@@ -144,6 +148,7 @@ def rankings(
     hits = [Hit(question=q.id, document=q.documents[0], rank=r, score=1 / r) for q in questions for r in (1, 2, 3)]
     with create(target, replace_kind="rankings") as draft:
         write_jsonl(draft.path / "hits.jsonl", hits)
+        write_jsonl(draft.path / "questions.jsonl", questions)
         write_tsv(draft.path / "queries.tsv", ("query", "measure", "value"), rows)
         draft.finish(
             Manifest(

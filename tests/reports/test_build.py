@@ -84,7 +84,7 @@ def test_conditions_judged_apart_are_compared(report: Artefact) -> None:
     scores = {row["condition"]: row for row in rows_of(report, "judgments-1-leaderboard")}
     assert list(scores) == ["oracle", "bm25 + dense @3", "closed"]
     for row in scores.values():
-        low, value, high = (float(row[f"accuracy, 95% bootstrap{end}"]) for end in (" low", "", " high"))
+        low, value, high = (float(row[f"accuracy, 95% interval{end}"]) for end in (" low", "", " high"))
         assert low <= value <= high
         assert value == pytest.approx(int(row["right"]) / int(row["planned"]))
     against = rows_of(report, "judgments-1-differences")

@@ -85,7 +85,7 @@ def test_shares_intervals_and_agreement_are_those_counted_by_hand(judged: Artefa
     assert physicians["alpha"][2:5] == (2, 1, 1)
     assert physicians["alpha"][6] == (0.5, 1.0), "had the split one been a no, and a yes"
     assert physicians["beta"][2:5] == (1, 0, 0)
-    ((one_, other, both, agreed, _),) = found["errors-physicians-agreement"].rows
+    ((one_, other, both, agreed, _, _),) = found["errors-physicians-agreement"].rows
     assert (one_, other, both) == ("A", "B", 3)
     assert isinstance(agreed, tuple)
     assert agreed[0] == pytest.approx(2 / 3)

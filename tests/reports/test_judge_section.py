@@ -52,13 +52,13 @@ def test_agreement_with_each_person(report: Artefact) -> None:
     assert float(rows["Ana"]["agreement, 95% Wilson high"]) == pytest.approx(high)
     judge = ["equivalent"] * 36 + ["mismatch"] * 4
     ana = ["mismatch"] * 3 + ["equivalent"] * 33 + ["mismatch"] * 3 + ["equivalent"]
-    assert float(rows["Ana"]["κ, 95% bootstrap"]) == pytest.approx(cohen_kappa_score(judge, ana))
+    assert float(rows["Ana"]["κ, 95% interval"]) == pytest.approx(cohen_kappa_score(judge, ana))
     assert rows["Ben"]["labelled"] == "30"
     pooled = rows["all people"]
     assert pooled["labelled"] == "70"
     assert float(pooled["agreement, 95% Wilson"]) == pytest.approx(64 / 70)
     two = ["mismatch"] + ["equivalent"] * 4 + ["mismatch"] + ["equivalent"] * 24
-    assert float(pooled["κ, 95% bootstrap"]) == pytest.approx(cohen_kappa_score(judge + judge[:30], ana + two))
+    assert float(pooled["κ, 95% interval"]) == pytest.approx(cohen_kappa_score(judge + judge[:30], ana + two))
 
 
 def test_people_among_themselves(report: Artefact) -> None:
@@ -67,7 +67,7 @@ def test_people_among_themselves(report: Artefact) -> None:
     assert float(row["agreement, 95% Wilson"]) == pytest.approx(27 / 30)
     alpha = rows_of(report, "judgments-1-people-equivalence-alpha")[0]
     assert alpha["items with at least two labels"] == "30"
-    assert -1 <= float(alpha["α, 95% bootstrap"]) <= 1
+    assert -1 <= float(alpha["α, 95% interval"]) <= 1
 
 
 def test_the_corrected_score_stands_beside_the_judges(report: Artefact) -> None:
@@ -148,12 +148,12 @@ def test_labels_of_a_scale_have_weighted_kappa_and_ordinal_alpha(tmp_path: Path)
     for name, labels in seen.items():
         for weights in ("linear", "quadratic"):
             expected = cohen_kappa_score(labels, given, labels=list(scale), weights=weights)
-            assert float(rows[name][f"{weights} κ, 95% bootstrap"]) == pytest.approx(expected)
+            assert float(rows[name][f"{weights} κ, 95% interval"]) == pytest.approx(expected)
     (pair,) = rows_of(report, "judgments-1-people-relevance")
     expected = cohen_kappa_score(seen["Ana"], seen["Ben"], labels=list(scale), weights="quadratic")
-    assert float(pair["quadratic κ, 95% bootstrap"]) == pytest.approx(expected)
+    assert float(pair["quadratic κ, 95% interval"]) == pytest.approx(expected)
     scales = {row["scale"]: row for row in rows_of(report, "judgments-1-people-relevance-alpha")}
     numbers = [(scale.index(a), scale.index(b)) for a, b in zip(*seen.values(), strict=True)]
     alpha = krippendorff_alpha(numbers, "ordinal").value
-    assert float(scales["ordinal"]["α, 95% bootstrap"]) == pytest.approx(alpha)
+    assert float(scales["ordinal"]["α, 95% interval"]) == pytest.approx(alpha)
     assert "irrelevant < partly < relevant" in report.file("report.md").read_text("utf-8").replace("&lt;", "<")

@@ -89,13 +89,13 @@ def test_leaderboard_keeps_the_planned_denominator(grid: Artefact) -> None:
         ("two", "closed, letter"),
     ]
     row = rows["one", "closed, letter"]
-    assert float(row["accuracy, 95% bootstrap"]) == 0.5
+    assert float(row["accuracy, 95% interval"]) == 0.5
     assert (row["right"], row["unscored"], row["planned"]) == ("20", "2", "40")
     assert (float(row["sensitivity low"]), float(row["sensitivity high"])) == (0.5, 0.55)
     assert rows["two", "closed, letter"]["sensitivity low"] == ""
     assert [row["place, 95%"] for row in rows.values()] == ["1", "2", "3", "4"]
     for each in rows.values():
-        assert float(each["accuracy, 95% bootstrap low"]) <= float(each["accuracy, 95% bootstrap"])
+        assert float(each["accuracy, 95% interval low"]) <= float(each["accuracy, 95% interval"])
         assert int(each["place, 95% low"]) <= int(each["place, 95%"]) <= int(each["place, 95% high"])
     assert {(row["model"], row["stage and reason"], row["count"]) for row in rows_of(grid, "run-1-unscored")} == {
         ("one", "choice: ambiguous", "2"),
@@ -147,7 +147,7 @@ def test_facets_and_rare(grid: Artefact, asked: list[Question]) -> None:
             continue
         members = [q.id for q in asked if q.facets["specialty"] == row["specialty"].removesuffix(" *")]
         assert int(row["questions"]) == len(members)
-        assert float(row["accuracy, 95% bootstrap"]) == pytest.approx(len(right & set(members)) / len(members))
+        assert float(row["accuracy, 95% interval"]) == pytest.approx(len(right & set(members)) / len(members))
     rare = {q.id for q in asked if q.facets["rare"] == "yes"}
     row = next(row for row in rows_of(grid, "run-1-rare") if row["model"] == "one" and "closed" in row["condition"])
     on_rare, on_others = len(right & rare) / len(rare), len(right - rare) / (len(asked) - len(rare))
@@ -244,7 +244,7 @@ def test_free_text_without_equivalence_has_no_accuracy(asked: list[Question], tm
     report = build(tmp_path / "report", scored.judged(tmp_path / "judged", asked, answers, measured))
     assert "Leaderboard" not in headings(report)
     assert "so it has no accuracy: m · closed" in words(parsed(report.file("report.html").read_text("utf-8")))
-    assert float(rows_of(report, "judgments-1-measured")[0]["mean, 95% bootstrap"]) == 0.25
+    assert float(rows_of(report, "judgments-1-measured")[0]["mean, 95% interval"]) == 0.25
 
 
 def test_measured_scores_count_failures_as_zero(asked: list[Question], tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_measured_scores_count_failures_as_zero(asked: list[Question], tmp_path:
     report = build(tmp_path / "report", scored.judged(tmp_path / "judged", asked, answers, [*judgments, *more]))
     row = rows_of(report, "judgments-1-measured")[0]
     assert (row["scorer"], row["unscored"]) == ("tiny layer 2", "10")
-    assert float(row["mean, 95% bootstrap"]) == pytest.approx(0.6)
+    assert float(row["mean, 95% interval"]) == pytest.approx(0.6)
     assert float(row["mean of the scored"]) == pytest.approx(0.8)
 
 
@@ -268,7 +268,7 @@ def test_scores_of_different_encoders_are_kept_apart(asked: list[Question], tmp_
     mixed = scored.judged(tmp_path / "judged", asked, [*one, *two], [*judgments, *others, *more])
     report = build(tmp_path / "report", mixed)
     rows = rows_of(report, "judgments-1-measured")
-    assert [(row["score"], row["scorer"], row["model"], float(row["mean, 95% bootstrap"])) for row in rows] == [
+    assert [(row["score"], row["scorer"], row["model"], float(row["mean, 95% interval"])) for row in rows] == [
         ("bertscore, scorer 1", "bertscore: a; layer 2", "m", 0.8),
         ("bertscore, scorer 2", "bertscore: b; layer 9", "n", 0.4),
     ]
@@ -341,11 +341,16 @@ def test_wilson_in_place_of_no_spread_is_named_wherever_it_stands(asked: list[Qu
     report = build(tmp_path / "report", scored.run(tmp_path / "run", asked, answers))
     tree = parsed(report.file("report.html").read_text("utf-8"))
     cards = [words(node) for node in tree.xpath("//*[contains(@class, 'card')]")]
-    assert any("closed, letter" in card and "95% Wilson interval" in card for card in cards)
-    assert any("oracle, letter" in card and "95% bootstrap interval" in card for card in cards)
-    named = "because of few questions or little spread: one · closed, letter, two · closed, letter."
-    assert report.file("report.md").read_text("utf-8").count(named) >= 4  # leaderboard, grid, cost and tokens
-    assert "(95% Wilson)" in report.file("charts/run-1-grid.svg").read_text("utf-8")
+    assert any("closed, letter" in card and "95% interval (Wilson's score)" in card for card in cards)
+    assert any("oracle, letter" in card and "95% interval (cluster bootstrap)" in card for card in cards)
+    named = "cluster bootstrap; Wilson's score for one · closed, letter, two · closed, letter"
+    told = report.file("report.md").read_text("utf-8")
+    assert told.count(named) >= 3  # leaderboard, grid and cost
+    assert "95% bootstrap" not in told
+    for name in ("run-1-leaderboard", "run-1-tokens"):
+        by = {(row["condition"], row["interval by"]) for row in rows_of(report, name)}
+        assert by == {("closed, letter", "Wilson's score"), ("oracle, letter", "cluster bootstrap")}
+    assert "(95%, Wilson" in report.file("charts/run-1-grid.svg").read_text("utf-8")
 
 
 def test_tied_systems_and_few_differing_questions(asked: list[Question], tmp_path: Path) -> None:
@@ -464,7 +469,7 @@ def test_people_beside_models_are_pooled_and_change_no_place(asked: list[Questio
     ]
     experts = pooled["human experts"]
     assert (experts["people"], experts["questions"], experts["answers"]) == ("2", "15", "20")
-    assert float(experts["accuracy, 95%"]) == pytest.approx(0.6)
+    assert float(experts["accuracy, 95% interval"]) == pytest.approx(0.6)
     assert experts["models asked the same questions"] == "2"
     beside = {(row["who"], row["model"]): row for row in rows_of(both, "run-1-experts-models")}
     assert beside["human experts", "good"]["shared questions"] == "15"

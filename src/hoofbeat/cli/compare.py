@@ -12,6 +12,8 @@ from hoofbeat.reports.comparison import compare_folders
 from hoofbeat.reports.comparison.answers import AnswersComparison
 from hoofbeat.reports.comparison.answers_page import flips_of, warnings_of
 from hoofbeat.reports.comparison.rankings import RankingsComparison
+from hoofbeat.reports.interval_words import BY
+from hoofbeat.reports.ranking_tables import difference_intervals
 from hoofbeat.reports.report_writer import KIND
 from hoofbeat.reports.tables import Cell, columns_of, triple
 from hoofbeat.store import check_target
@@ -74,18 +76,26 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
     """The differences by the main measure, and the grid of settings where there is one."""
     table, grid = compared.tables[0], compared.grid
     best = table.ranked[0].system
+    mixed = len({pair.paired.interval.by for pair in table.comparisons}) > 1
     rows = [
         [
             f"{pair.a} vs {pair.b}",
             f"{pair.paired.difference:+.3f} [{span.low:+.3f}, {span.high:+.3f}{span.few_note}]",
             f"{pair.p_holm:.4f}",
             f"{pair.wins}/{pair.ties}/{pair.losses}",
+            *([span.by] if mixed else []),
         ]
         for pair in table.comparisons
         for span in [pair.paired.interval]
         if best in {pair.a, pair.b} or len(table.comparisons) <= 10
     ]
-    screen.table([f"{table.measure}, {table.n} questions", "difference", "p (Holm)", "won/tied/lost"], rows)
+    screen.table(
+        [f"{table.measure}, {table.n} questions", "difference", "p (Holm)", "won/tied/lost", *([BY] if mixed else [])],
+        rows,
+    )
+    if table.comparisons:
+        inside = f" {table.n:,} questions in {table.clusters:,} clusters." if table.clusters < table.n else ""
+        screen.say(f"{difference_intervals(table)}{inside}")
     if grid is not None:
         cells = [
             [row, *(f"{cell.mean:.3f}" if (cell := grid.cell(row, column)) else "" for column in grid.columns)]

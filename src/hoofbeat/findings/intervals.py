@@ -52,6 +52,11 @@ _ONE_SIDED = 5
 """With fewer clusters than this that are not all wrong (or not all right), resampling sees too little of a share."""
 
 _CELLS = 1 << 22
+_NAMES = {
+    "bootstrap": "bootstrap over questions",
+    "wilson": "Wilson's score",
+    "wilson, clustered": "Wilson's score, clustered",
+}
 
 
 class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -66,6 +71,11 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True):
     level: float
     method: str
     few: int = 0
+
+    @property
+    def by(self) -> str:
+        """The method as tables name it."""
+        return _NAMES.get(self.method, self.method)
 
     @property
     def few_note(self) -> str:

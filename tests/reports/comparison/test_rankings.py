@@ -15,13 +15,15 @@ from hoofbeat.errors import UsageError
 from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
 from hoofbeat.findings.systems import Ablation, AnswersAndRetrieval, ablation, answers_and_retrieval, compare_systems
 from hoofbeat.records import Facets
-from hoofbeat.reports.comparison.rankings_page import ablation_table, rankings_report
+from hoofbeat.reports.comparison.rankings import compare_rankings
+from hoofbeat.reports.comparison.rankings_page import ablation_table, rankings_report, write_rankings
 from hoofbeat.reports.model import Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.reports.report_writer import report_files
-from hoofbeat.reports.tables import Table, flat_rows
+from hoofbeat.reports.tables import Column, Table, flat_rows
 from hoofbeat.store.tables import read_tsv, write_tsv
-from tests.reports.examples import HOSTILE
+from tests.reports.examples import HOSTILE, rankings
 from tests.reports.parsing import parsed, words
 
 Rows = dict[str, dict[str, float]]
@@ -116,6 +118,7 @@ def test_tables_tell_what_the_findings_found() -> None:
     assert first == (
         "minilm",
         (found.paired.difference, found.paired.interval.low, found.paired.interval.high),
+        found.paired.interval.by,
         found.wins,
         found.ties,
         found.losses,
@@ -217,7 +220,7 @@ def test_many_systems_say_what_is_not_drawn() -> None:
 
 def test_measures_of_ones_own() -> None:
     report = rankings_report({"a": {"q": {"latency": 3.5, "cost": 2.0}}, "b": {"q": {"latency": 1.5}}})
-    assert [column.title for column in table(report, "measures").columns][3:] == ["latency"]
+    assert [column.title for column in table(report, "measures").columns][3:] == ["latency", "interval by"]
 
 
 def test_hostile_names_stay_text() -> None:
@@ -240,3 +243,49 @@ def test_nothing_to_compare() -> None:
         rankings_report({"a": {"q": {"RR": 1.0}}, "b": {"r": {"RR": 1.0}}})
     with pytest.raises(UsageError, match="no question has a value of nDCG@7"):
         rankings_report({"a": {"q": {"RR": 1.0}}}, main="nDCG@7")
+
+
+def test_intervals_are_named_by_the_method_that_made_them() -> None:
+    rng = np.random.default_rng(4)
+    values = rng.random(40)
+    systems = {
+        name: {f"q{n}": {"nDCG@10": float(value), "R@10": 1.0} for n, value in enumerate(shown)}
+        for name, shown in (("a", values), ("b", np.where(np.arange(40) < 3, values / 2, values)), ("c", values[::-1]))
+    }
+    clusters = {f"q{n}": f"d{n // 2}" for n in range(40)}
+    report = rankings_report(systems, baseline="a", clusters=clusters)
+    measures, pairs = table(report, "measures"), table(report, "differences")
+    assert {row[-1] for row in measures.rows} == {"cluster bootstrap; Wilson's score for R@10"}
+    assert (
+        "95% intervals: cluster bootstrap (1,000 samples, seed 0) or Wilson's score; see “interval by”."
+        in measures.note
+    )
+    by = pairs.columns.index(Column("interval by"))
+    assert [row[by] for row in pairs.rows] == ["Tango's score", "cluster bootstrap"]
+    assert measures.counted == pairs.counted == "40 questions in 20 clusters"
+    found = compare_systems(systems, "nDCG@10", baseline="a", clusters=clusters)
+    assert [row[by] for row in pairs.rows] == [row.paired.interval.method for row in found.comparisons]
+    for name, content in report_files(report):
+        if name in ("report.md", "tables/measures.csv", "tables/measures.tex", "report.html"):
+            text = content.decode()
+            assert "Wilson" in text
+            assert name.endswith("csv") or "in 20 clusters" in text
+            assert "percentile bootstrap" not in text
+            assert "Paired bootstrap" not in text
+
+
+def test_a_report_and_a_comparison_of_the_same_rankings_print_the_same_figures(tmp_path: Path) -> None:
+    folders = [
+        rankings(tmp_path / name, line, quality, seed=seed, bed="invented", shared=2).path
+        for seed, (name, line, quality) in enumerate((("a", "bm25", 0.4), ("b", "dense", 0.5), ("c", "both", 0.55)))
+    ]
+    compared = compare_rankings(folders, baseline="bm25")
+    assert (compared.tables[0].n, compared.tables[0].clusters) == (20, 10)
+    write_rankings(tmp_path / "compared", compared)
+    build_report(folders, tmp_path / "report")
+    page = (tmp_path / "compared" / "tables" / "differences.csv").read_text("utf-8")
+    assert (tmp_path / "report" / "tables" / "rankings-1-gains.csv").read_text("utf-8") == page
+    rows = {row["system"]: row for row in csv.DictReader(io.StringIO(page))}
+    alone = compare_systems(compared.systems, "nDCG@10", baseline="bm25").comparisons[1].paired
+    assert float(rows["both"]["nDCG@10 gained"]) == pytest.approx(alone.difference)
+    assert float(rows["both"]["nDCG@10 gained low"]) != pytest.approx(alone.interval.low)

@@ -13,9 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.findings.accuracy import CHANGES, Accuracy, change, flips, standing, tone_of_change
+from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.records import Answer, Judgment, Question, Span
 from hoofbeat.reports.charts import interval_bar, interval_bars
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair
+from hoofbeat.reports.interval_words import interval_note, method_words, questions_in
 from hoofbeat.reports.item_views import answer_key, answer_view, question_view
 from hoofbeat.reports.model import Block, Card, Entry, Heading, Lead, Report, Text, Viewer, tables_in
 from hoofbeat.reports.report_writer import KIND, NOTICE, write_comparison
@@ -305,7 +307,8 @@ def _difference_blocks(compared: AnswersComparison) -> list[Block]:
         for pair, row in shown
     ]
     reach = max([0.1, *(abs(end) for bar in bars for end in (bar.low or 0.0, bar.high or 0.0))])
-    caption = "Difference in accuracy in percentage points, with 95% paired bootstrap intervals."
+    methods = method_words((compared.title(pair), row.paired.interval) for pair, row in shown)
+    caption = f"Difference in accuracy in percentage points, with 95% intervals ({methods})."
     if any(pair.marks for pair, _ in shown):
         caption += " [!] marks pairs that were not measured in the same way."
     if len(shown) < len(rows):
@@ -323,7 +326,7 @@ def _difference_blocks(compared: AnswersComparison) -> list[Block]:
 def _pairs_table(compared: AnswersComparison) -> Table:
     columns = columns_of(
         "second | against first | same measurement | questions:count | accuracy, first:share | "
-        "accuracy, second:share | difference, points:points | only second right:count | "
+        "accuracy, second:share | difference, points:points | interval by | only second right:count | "
         "only first right:count | p:p | Holm p:p | unscored:count | sensitivity:points | test"
     )
     rows: list[tuple[Cell, ...]] = []
@@ -338,6 +341,7 @@ def _pairs_table(compared: AnswersComparison) -> Table:
                 row.accuracy_b,
                 row.accuracy_a,
                 triple(row.paired.difference, span),
+                span.by,
                 row.only_a,
                 row.only_b,
                 row.p,
@@ -351,13 +355,18 @@ def _pairs_table(compared: AnswersComparison) -> Table:
         name="pairs",
         caption="Second against first, paired by question",
         n=max(row.paired.n for row in compared.differences),
-        unit="questions",
+        unit=_unit(compared),
         columns=columns,
         rows=tuple(rows),
-        note=f"Bootstrap of 1,000 samples (seed {compared.seed}); questions with the same documents stay together. "
+        note=f"{interval_note((row.paired.interval for row in compared.differences), seed=compared.seed)} "
+        "Questions with the same documents stay together. "
         "Holm's correction over this table. Unscored answers stay in the denominator. Where they exceed 1%, "
         "sensitivity is the range that the difference could take.",
     )
+
+
+def _unit(compared: AnswersComparison) -> str:
+    return questions_in(compared.questions, clusters_of(compared.questions.values()))
 
 
 def _same(pair: Pair) -> str:
@@ -370,7 +379,7 @@ def _same(pair: Pair) -> str:
 def _systems_table(compared: AnswersComparison) -> Table:
     columns = columns_of(
         "folder | model | condition | protocol | planned:count | right:count | unscored:count | "
-        "accuracy, 95% bootstrap:share | 95% Wilson:share | sensitivity:share | why unscored"
+        "accuracy, 95% interval:share | interval by | 95% Wilson:share | sensitivity:share | why unscored"
     )
     rows: list[tuple[Cell, ...]] = []
     for place, row in compared.accuracies.items():
@@ -385,6 +394,7 @@ def _systems_table(compared: AnswersComparison) -> Table:
                 row.correct,
                 _lost(row),
                 triple(row.accuracy, row.bootstrap),
+                row.bootstrap.by,
                 (row.wilson.low, row.wilson.high),
                 row.sensitivity,
                 reasons_text(row.unscored),
@@ -394,7 +404,7 @@ def _systems_table(compared: AnswersComparison) -> Table:
         name="systems",
         caption="Accuracy of each system, over all questions planned for it",
         n=len(compared.questions),
-        unit="questions",
+        unit=_unit(compared),
         columns=columns,
         rows=tuple(rows),
     )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.breakdown import FacetGroup, FacetTable, SetTable, by_facet, over_sets, values_of
-from hoofbeat.findings.intervals import bootstrap_mean, cluster_labels
+from hoofbeat.findings.intervals import Interval, bootstrap_mean, cluster_labels
 from hoofbeat.findings.systems import (
     Ablation,
     AblationCell,
@@ -46,7 +46,9 @@ from hoofbeat.reports.charts import (
 )
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.comparison.rankings import RankingsComparison
+from hoofbeat.reports.interval_words import BY, clustered_unit, interval_note, method_words
 from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Report, Text
+from hoofbeat.reports.ranking_tables import difference_table
 from hoofbeat.reports.report_writer import KIND, NOTICE, Sheet, write_comparison
 from hoofbeat.reports.section import figure, spread
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
@@ -58,25 +60,31 @@ from hoofbeat.version import __version__
 _RECALL = re.compile(r"R@[1-9]\d{0,8}")
 _PLOTTED = 6
 _DRAWN = 6
-Measured = Mapping[str, Mapping[str, Bar]]
+Measured = Mapping[str, Mapping[str, tuple[float, Interval]]]
 
 
-def measure_bars(
+def measured_means(
     systems: Systems, measures: Sequence[str], *, clusters: Mapping[str, str] | None = None, seed: int = 0
-) -> dict[str, dict[str, Bar]]:
+) -> dict[str, dict[str, tuple[float, Interval]]]:
     """Measure to system to its mean with interval, over the questions that all systems share."""
-    found: dict[str, dict[str, Bar]] = {}
+    found: dict[str, dict[str, tuple[float, Interval]]] = {}
     for measure in measures:
         questions, values = shared_values(systems, measure)
         labels = cluster_labels(questions, clusters)
-        spans = {name: bootstrap_mean(array, clusters=labels, seed=seed) for name, array in values.items()}
-        found[measure] = {name: interval_bar(name, float(array.mean()), spans[name]) for name, array in values.items()}
+        found[measure] = {
+            name: (float(array.mean()), bootstrap_mean(array, clusters=labels, seed=seed))
+            for name, array in values.items()
+        }
     return found
 
 
 def system_blocks(table: SystemTable) -> list[Block]:
     """What was compared, and what could not be."""
-    of = f" from {count_of(table.clusters, 'source')}" if table.clusters < table.n else ""
+    of = (
+        f" in {count_of(table.clusters, 'cluster')} (questions with the same documents)"
+        if table.clusters < table.n
+        else ""
+    )
     blocks: list[Block] = [
         Text(
             f"{count_of(len(table.means), 'system')} over the {count_of(table.n, 'question')}{of} for which all have "
@@ -91,19 +99,22 @@ def system_blocks(table: SystemTable) -> list[Block]:
     return blocks
 
 
-def measure_blocks(bars: Measured, table: SystemTable) -> list[Block]:
+def measure_blocks(found: Measured, table: SystemTable) -> list[Block]:
     """Every measure of every system: dots with intervals, best first, and the figures."""
     order = [row.system for row in table.ranked]
-    plotted = list(bars)[:_PLOTTED]
-    panels = {measure: [bars[measure][name] for name in order] for measure in plotted}
+    plotted = list(found)[:_PLOTTED]
+    panels = {measure: [interval_bar(name, *found[measure][name]) for name in order] for measure in plotted}
     columns = [*columns_of("system | place:count | place, 95%:text")]
-    columns += [Column(measure, "number") for measure in bars]
+    columns += [*(Column(measure, "number") for measure in found), Column(BY)]
     rows: list[tuple[Cell, ...]] = []
     for row in table.ranked:
         cells: list[Cell] = [row.system, row.rank, _places(row.rank_interval)]
-        cells += [_bar_cell(bars[measure][row.system]) for measure in bars]
+        cells += [triple(*found[measure][row.system]) for measure in found]
+        cells.append(method_words((measure, found[measure][row.system][1]) for measure in found))
         rows.append(tuple(cells))
-    caption = "Measures of each system with 95% bootstrap intervals over questions."
+    spans = [(f"{measure} of {name}", span) for measure in found for name, (_, span) in found[measure].items()]
+    drawn = method_words(each for each in spans if each[0].partition(" of ")[0] in plotted)
+    caption = f"Measures of each system with 95% intervals ({drawn})."
     return [
         Heading("Measures", "measures"),
         figure("measures", caption, partial(interval_dots, order, panels, title="Measures of each system")),
@@ -111,10 +122,10 @@ def measure_blocks(bars: Measured, table: SystemTable) -> list[Block]:
             name="measures",
             caption=f"Measures of each system, ranked by {table.measure}",
             n=table.n,
-            unit="questions",
+            unit=clustered_unit(table.n, table.clusters),
             columns=tuple(columns),
             rows=tuple(rows),
-            note=f"Intervals by percentile bootstrap over questions, 1,000 samples, seed {table.seed}; ranks by "
+            note=f"{interval_note((span for _, span in spans), seed=table.seed)} The interval of a place is from "
             f"drawing the same questions for all systems.",
         ),
     ]
@@ -124,31 +135,9 @@ def difference_blocks(systems: Systems, table: SystemTable) -> list[Block]:
     """Every comparison as a table, and the questions behind the first of them as bars."""
     if not table.comparisons:
         return []
-    others = {row.b for row in table.comparisons}
-    one = len(others) == 1
-    columns = [
-        Column("system"),
-        *([] if one else [Column("against")]),
-        Column(f"{table.measure} gained", "number"),
-        *columns_of("better:count | same:count | worse:count | p:p | p, Holm:p"),
-    ]
-    rows: list[tuple[Cell, ...]] = []
-    for row in table.comparisons:
-        names: tuple[Cell, ...] = (row.a,) if one else (row.a, row.b)
-        gained = triple(row.paired.difference, row.paired.interval)
-        rows.append((*names, gained, row.wins, row.ties, row.losses, row.test.p, row.p_holm))
-    against = f" from {table.comparisons[0].b}" if one else ""
     blocks: list[Block] = [
         Heading("Differences", "differences"),
-        Table(
-            name="differences",
-            caption=f"Differences in {table.measure}{against}, paired by question",
-            n=table.n,
-            unit="questions",
-            columns=tuple(columns),
-            rows=tuple(rows),
-            note=_how(table),
-        ),
+        difference_table(table, "differences"),
     ]
     questions, values = shared_values({row.system: systems[row.system] for row in table.means}, table.measure)
     drawn = [_difference_chart(number, row, questions, values, table.measure) for number, row in _shown(table)]
@@ -180,29 +169,15 @@ def _difference_chart(
     return figure(f"difference-{number + 1}", f"{title}: the gain on each question, largest first.", draw)
 
 
-def _how(table: SystemTable) -> str:
-    tests = [row.test for row in table.comparisons]
-    exact = sum(test.exact for test in tests)
-    sampled = max((test.patterns for test in tests if not test.exact), default=0)
-    how = f"by {sampled:,} random sign patterns" if not exact else "over all sign patterns"
-    if 0 < exact < len(tests):
-        how = f"over all sign patterns where few questions differ, else {sampled:,} random ones"
-    return (
-        f"Paired bootstrap intervals. p is two-sided, from the paired randomisation test {how}, seed {table.seed}; "
-        f"Holm's "
-        f"correction over the {count_of(len(tests), 'comparison')} of the table."
-    )
-
-
-def recall_blocks(bars: Measured, table: SystemTable) -> list[Block]:
+def recall_blocks(means: Measured, table: SystemTable) -> list[Block]:
     """Recall over depth of the best systems, where it was measured at three depths or more."""
-    known = sorted((int(name[2:]), name) for name in bars if _RECALL.fullmatch(name))
+    known = sorted((int(name[2:]), name) for name in means if _RECALL.fullmatch(name))
     if len(known) < 3:
         return []
     best = [row.system for row in table.ranked][:SERIES]
     series = []
     for system in best:
-        found = [bars[name][system] for _, name in known]
+        found = [interval_bar(system, *means[name][system]) for _, name in known]
         points = tuple((float(depth), bar.value or 0.0) for (depth, _), bar in zip(known, found, strict=True))
         band = tuple((bar.low or 0.0, bar.high or 0.0) for bar in found)
         series.append(Curve(name=system, points=points, band=band))
@@ -215,12 +190,6 @@ def recall_blocks(bars: Measured, table: SystemTable) -> list[Block]:
 
 def _places(interval: tuple[int, int]) -> str:
     return str(interval[0]) if interval[0] == interval[1] else f"{interval[0]}–{interval[1]}"
-
-
-def _bar_cell(bar: Bar) -> Cell:
-    if bar.value is None or bar.low is None or bar.high is None:
-        return bar.value
-    return bar.value, bar.low, bar.high
 
 
 _ROWS = 24
@@ -258,9 +227,16 @@ def facet_blocks(tables: Mapping[str, FacetTable], measure: str) -> list[Block]:
             unit="questions",
             columns=(Column(facet), Column("questions", "count"), *(Column(name, "number") for name in tables)),
             rows=tuple(rows),
-            note="A question with several values counts in each. Groups with few questions say little.",
+            note="A question with several values counts in each. Groups with few questions say little. "
+            + _by_system({name: [*table.groups, table.overall] for name, table in tables.items()}),
         ),
     ]
+
+
+def _by_system(groups: Mapping[str, Sequence[FacetGroup]]) -> str:
+    """By which method the intervals of groups are; what differs from the rest is named with its system."""
+    named = ((f"{name} ({each.value})", each.interval) for name, rows in groups.items() for each in rows)
+    return f"95% intervals: {method_words(named)}."
 
 
 def set_blocks(tables: Mapping[str, SetTable], measure: str) -> list[Block]:
@@ -293,7 +269,7 @@ def set_blocks(tables: Mapping[str, SetTable], measure: str) -> list[Block]:
             unit="questions",
             columns=columns,
             rows=tuple((name, *map(_group_cell, (*table.sets, table.macro))) for name, table in tables.items()),
-            note="Every set has the same weight in the average. Its interval is from resampling questions within sets.",
+            note=f"Every set has the same weight in the average. {_by_system(found_in)}",
         ),
     ]
 
@@ -468,11 +444,12 @@ def rankings_report(
     measures = _measures(systems)
     chosen = main or (_MAIN if _MAIN in measures else measures[0])
     table = compare_systems(systems, chosen, baseline=baseline, clusters=clusters, seed=seed)
-    bars = measure_bars(systems, [chosen, *(name for name in measures if name != chosen)], clusters=clusters, seed=seed)
+    every = [chosen, *(name for name in measures if name != chosen)]
+    means = measured_means(systems, every, clusters=clusters, seed=seed)
     order = [row.system for row in table.ranked]
     shared = _shared(systems, chosen)
-    blocks: list[Block] = [*system_blocks(table), *measure_blocks(bars, table), *difference_blocks(systems, table)]
-    blocks += recall_blocks(bars, table)
+    blocks: list[Block] = [*system_blocks(table), *measure_blocks(means, table), *difference_blocks(systems, table)]
+    blocks += recall_blocks(means, table)
     values = {name: {q: v for q, v in values_of(systems[name], chosen).items() if q in shared} for name in order}
     for facet in _telling(shared, facets or {}):
         tables = {name: by_facet(values[name], facets or {}, facet, clusters=clusters, seed=seed) for name in order}
@@ -518,7 +495,7 @@ def write_rankings(target: Path, compared: RankingsComparison, *, command: Seque
         counts=Counts(kept=len(compared.folders)),
         metrics={
             row.system: {"measure": main.measure, "value": row.mean, "low": row.interval.low,
-                         "high": row.interval.high, "n": main.n}
+                         "high": row.interval.high, "n": main.n, "clusters": main.clusters, "interval": row.interval.by}
             for row in main.means
         },
     )  # fmt: skip
@@ -529,20 +506,23 @@ def _sheets(compared: RankingsComparison) -> Iterator[Sheet]:
     tables, grid, right = compared.tables, compared.grid, compared.answers
     yield (
         "systems",
-        ("measure", "system", "n", "mean", "low", "high", "rank", "rank_low", "rank_high"),
+        ("measure", "system", "n", "mean", "low", "high", "rank", "rank_low", "rank_high",
+         "clusters", "interval_by"),
         [
             (table.measure, row.system, table.n, row.mean, row.interval.low, row.interval.high, row.rank,
-             *row.rank_interval)
+             *row.rank_interval, table.clusters, row.interval.by)
             for table in tables
             for row in table.means
         ],
     )  # fmt: skip
     yield (
         "pairs",
-        ("measure", "a", "b", "n", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses"),
+        ("measure", "a", "b", "n", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses",
+         "clusters", "interval_by"),
         [
             (table.measure, pair.a, pair.b, pair.paired.n, pair.paired.difference, pair.paired.interval.low,
-             pair.paired.interval.high, pair.test.p, pair.p_holm, pair.wins, pair.ties, pair.losses)
+             pair.paired.interval.high, pair.test.p, pair.p_holm, pair.wins, pair.ties, pair.losses,
+             table.clusters, pair.paired.interval.by)
             for table in tables
             for pair in table.comparisons
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
 from hoofbeat.audit.findings.validation_folder import AblationFolder
+from hoofbeat.reports.interval_words import interval_method
 from hoofbeat.reports.model import Block, Card, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.validation_section import confusion_blocks
@@ -167,7 +168,7 @@ def _people(found: ProtocolAgreement, prefix: str) -> list[Block]:
         n=people.n,
         unit="pairs",
         columns=columns_of(
-            "way | agreement, 95% Wilson:share | κ, 95% bootstrap:number | macro F1:number | "
+            "way | agreement, 95% Wilson:share | κ, 95% interval:number | κ, interval by | macro F1:number | "
             "only this way is right:count"
         ),
         rows=tuple(
@@ -175,6 +176,7 @@ def _people(found: ProtocolAgreement, prefix: str) -> list[Block]:
                 name,
                 triple(said.agreement.accuracy, said.agreement.accuracy_interval),
                 triple(said.agreement.kappa, said.agreement.kappa_interval),
+                interval_method(said.agreement.kappa_interval),
                 triple(said.f1.macro, said.f1.macro_interval),
                 only,
             )

@@ -281,7 +281,8 @@ def _agreement(name: str, title: str, labels: Sequence[ErrorLabel]) -> list[Bloc
     alpha = found.nominal
     value = triple(alpha.value, alpha.interval)
     told = written(value, "number") if value is not None else "not defined: everybody gave the same label"
-    words = f"Krippendorff's α, 95% bootstrap: {told}, over {count_of(alpha.items, 'answer')} with at least two labels."
+    by = f" (interval by {alpha.interval.by})" if alpha.interval else ""
+    words = f"Krippendorff's α: {told}{by}, over {count_of(alpha.items, 'answer')} with at least two labels."
     return [Text(words), pairs]
 
 

@@ -28,6 +28,7 @@ from hoofbeat.leakage.leakage_figures import (
 from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.leakage.training_cutoffs import POSITIONS
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_bar, interval_dots, stacked_bars
+from hoofbeat.reports.interval_words import interval_note, method_words
 from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import (
     Chapter,
@@ -46,6 +47,12 @@ from hoofbeat.text import cut
 _PAIRS = 200
 _WORDS = 160
 _WHERE = {"document": "document that is not its source", "question": "another question"}
+
+
+_SPREAD = (
+    "95% intervals: bootstrap over sources (1,000 samples, seed 0), or a score interval where few questions differ or "
+    "nearly all go the same way."
+)
 
 
 def value_cell(found: LeakageEstimate) -> Cell:
@@ -206,8 +213,9 @@ def _date_accuracies(summary: LeakageSummary, prefix: str) -> list[Block]:
             unit="answers",
             columns=columns,
             rows=tuple(rows),
-            note="Shares with Wilson's interval; the difference is between two sets of questions, by bootstrap over "
-            "the sources of each, 1,000 samples, seed 0. Unscored answers count as wrong.",
+            note="Shares with Wilson's interval; the difference is between two sets of questions, by "
+            f"{method_words((row.model, row.interval) for row in summary.date_accuracies)}. Unscored "
+            "answers count as wrong.",
         )
     ]
 
@@ -266,7 +274,7 @@ def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
                 *columns_of("closed book:share | with source:share | gap:points | p (McNemar):p | unscored:count"),
             ),
             rows=tuple(rows),
-            note="Gap: with source minus closed book. Bootstrap over sources, 1,000 samples, seed 0.",
+            note=f"Gap: with source minus closed book. {interval_note(row.gap.paired.interval for row in gaps)}",
         ),
         Table(
             name=f"{prefix}-gap-became",
@@ -422,8 +430,8 @@ def _overlap_tables(rows: Sequence[OverlapSummary], name: str, caption: str) -> 
     measured = columns_of("control:number | gain:number")
     runs = columns_of("longest run:count | reproduced:share")
     note = (
-        "Control: the same generated text against another question's reference. Gains are paired by question; "
-        "bootstrap over sources, 1,000 samples, seed 0. Runs are words in a row; reproduced has Wilson's interval."
+        "Control: the same generated text against another question's reference. Gains are paired by question. "
+        f"{_SPREAD} Runs are words in a row; reproduced has Wilson's interval."
     )
     return [
         Table(
@@ -549,8 +557,8 @@ def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: st
                 ),
             ),
             rows=tuple(first),
-            note="Geometric mean over questions of each text's perplexity per token; bootstrap over sources, 1,000 "
-            "samples, seed 0. A dash: the provider gave no log-probabilities, or there is no control.",
+            note="Geometric mean over questions of each text's perplexity per token. "
+            f"{_SPREAD} A dash: the provider gave no log-probabilities, or there is no control.",
         ),
         Table(
             name=f"{name}-tokens",

@@ -10,13 +10,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.findings.intervals import FEW, paired_difference
+from hoofbeat.findings.intervals import FEW, clusters_of
 from hoofbeat.findings.ranking_measures import Measure
-from hoofbeat.records import Hit
+from hoofbeat.findings.systems import SystemTable, compare_systems
+from hoofbeat.records import Hit, Question
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
+from hoofbeat.reports.interval_words import BY, clustered_unit, method_words
 from hoofbeat.reports.model import Block, Card, Lead, Notice, Text
+from hoofbeat.reports.ranking_tables import difference_table
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, figure, spread
-from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import number_cell, read_jsonl, read_tsv
 from hoofbeat.text import some_of
@@ -33,16 +36,22 @@ class MeasureValue(Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     n: int = 0
+    clusters: int = 0
+    interval: str = ""
 
 
 class RankingSummary(Struct, frozen=True, kw_only=True):
-    """One ranking read: its retriever line, its measures, and each question's value of each measure."""
+    """One ranking read: its retriever line, its measures, and each question's values by measure.
+
+    `clusters` maps a question to what it shares with others (the same documents), as `clusters_of` finds it.
+    """
 
     name: str
     line: str
     artefact: Artefact
     figures: dict[str, MeasureValue]
-    per_query: dict[str, dict[str, float]]
+    values: dict[str, dict[str, float]]
+    clusters: dict[str, str]
     questions: int
     hits: int
     failures: int
@@ -68,20 +77,22 @@ def _read(artefact: Artefact) -> RankingSummary:
     for name, raw in artefact.manifest.metrics.items():
         with suppress(msgspec.ValidationError):
             figures[name] = msgspec.convert(raw if isinstance(raw, dict) else {"value": raw}, MeasureValue)
-    per_query: dict[str, dict[str, float]] = {}
+    values: dict[str, dict[str, float]] = {}
     if artefact.has("queries.tsv"):
         for row in read_tsv(artefact.file("queries.tsv")):
-            per_query.setdefault(row["measure"], {})[row["query"]] = number_cell(
+            values.setdefault(row["query"], {})[row["measure"]] = number_cell(
                 row, "value", artefact.path / "queries.tsv"
             )
+    asked_file = artefact.file("questions.jsonl") if artefact.has("questions.jsonl") else None
     asked: Counter[str] = Counter(hit.question for hit in read_jsonl(artefact.file("hits.jsonl"), Hit))
     return RankingSummary(
         name=artefact.path.name,
         line=str(artefact.manifest.settings.get("line", artefact.path.name)),
         artefact=artefact,
         figures=figures,
-        per_query=per_query,
-        questions=max([len(asked), *(len(values) for values in per_query.values())]),
+        values=values,
+        clusters=clusters_of(read_jsonl(asked_file, Question)) if asked_file else {},
+        questions=max(len(asked), len(values)),
         hits=asked.total(),
         failures=artefact.manifest.counts.failed,
     )
@@ -172,15 +183,14 @@ def _leads(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str,
 def _against(best: tuple[float, str, RankingSummary], other: tuple[float, str, RankingSummary], main: str) -> str:
     """The figure of a retriever, and whether the shared questions show that it is worse than the best."""
     words = written(other[0], "number")
-    mine, theirs = (each[2].per_query.get(main, {}) for each in (best, other))
-    shared = sorted(mine.keys() & theirs.keys())
-    if not shared:
+    table = _compared([best[2], other[2]], [best[1], other[1]], main, baseline=other[1])
+    if table is None:
         return words
-    found = paired_difference([mine[q] for q in shared], [theirs[q] for q in shared]).interval
+    found = table.comparisons[0].paired.interval
     span = written((found.low, found.high), "number")
     if found.low > 0:
         return f"{words}; the difference is clear (95% interval {span})"
-    return f"{words}; {count_of(len(shared), 'question')} do not show that it is worse (95% interval {span})"
+    return f"{words}; {count_of(table.n, 'question')} do not show that it is worse (95% interval {span})"
 
 
 def _chart(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, prefix: str) -> Block:
@@ -191,9 +201,15 @@ def _chart(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str,
         bars.append(Bar(label=label, value=found.value if found else None, low=low, high=high))
     return figure(
         f"{prefix}-{main}",
-        f"{main} with 95% bootstrap intervals over questions.",
+        f"{main} with 95% intervals ({_methods(rankings, labels, main)}).",
         lambda width: interval_bars(bars, title=f"{main} of each retriever", form="number", limits=(0, 1), width=width),
     )
+
+
+def _methods(rankings: Sequence[RankingSummary], labels: Sequence[str], measure: str) -> str:
+    """By which method the intervals of a measure are, as the folders recorded it."""
+    found = zip(rankings, labels, strict=True)
+    return method_words((label, each.figures[measure].interval) for each, label in found if measure in each.figures)
 
 
 def _curve(
@@ -224,19 +240,21 @@ def _curve(
 def _table(
     rankings: Sequence[RankingSummary], labels: Sequence[str], measures: Sequence[str], prefix: str, questions: int
 ) -> Table:
-    columns = [Column("retriever"), *(Column(name, "number") for name in measures)]
+    columns = [Column("retriever"), *(Column(name, "number") for name in measures), Column(BY)]
     rows: list[tuple[Cell, ...]] = []
     for ranking, label in zip(rankings, labels, strict=True):
         row: list[Cell] = [label]
         for name in measures:
             found = ranking.figures.get(name)
             row.append(estimate_cell(found.value, found.low, found.high, found.n or FEW) if found else None)
+        row.append(method_words((name, each.interval) for name, each in ranking.figures.items()))
         rows.append(tuple(row))
+    clusters = max((each.clusters for ranking in rankings for each in ranking.figures.values()), default=0)
     return Table(
         name=f"{prefix}-measures",
         caption="Measures of each retriever, with 95% intervals",
         n=questions,
-        unit="questions",
+        unit=clustered_unit(questions, clusters),
         columns=tuple(columns),
         rows=tuple(rows),
     )
@@ -244,35 +262,24 @@ def _table(
 
 def _gains(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, prefix: str) -> list[Block]:
     """Each retriever against the first, paired by question."""
-    base = rankings[0].per_query.get(main, {})
-    rows: list[tuple[Cell, ...]] = []
-    for ranking, label in zip(rankings[1:], labels[1:], strict=True):
-        mine = ranking.per_query.get(main, {})
-        shared = sorted(base.keys() & mine.keys())
-        if shared:
-            found = paired_difference([mine[q] for q in shared], [base[q] for q in shared])
-            better = sum(mine[q] > base[q] for q in shared)
-            worse = sum(mine[q] < base[q] for q in shared)
-            gained = triple(found.difference, found.interval)
-            rows.append((label, len(shared), gained, better, worse))
-    if not rows:
-        return []
-    columns = (
-        *columns_of("retriever | questions:count"),
-        Column(f"{main} gained", "number"),
-        *columns_of("better:count | worse:count"),
-    )
-    return [
-        Table(
-            name=f"{prefix}-gains",
-            caption=f"Against {labels[0]}, paired by question",
-            n=len(base),
-            unit="questions",
-            columns=columns,
-            rows=tuple(rows),
-            note="Paired bootstrap over questions, 1,000 samples, seed 0.",
-        )
-    ]
+    table = _compared(rankings, labels, main, baseline=labels[0])
+    return [difference_table(table, f"{prefix}-gains")] if table and table.comparisons else []
+
+
+def _compared(
+    rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, *, baseline: str
+) -> SystemTable | None:
+    """The rankings set against the baseline as `hoofbeat compare` does it; None where no question is shared."""
+    systems = {
+        label: ranking.values
+        for ranking, label in zip(rankings, labels, strict=True)
+        if any(main in row for row in ranking.values.values())
+    }
+    shared = [{name for name, row in values.items() if main in row} for values in systems.values()]
+    if baseline not in systems or not set.intersection(*shared):
+        return None
+    clusters = {question: name for ranking in rankings for question, name in ranking.clusters.items()}
+    return compare_systems(systems, main, baseline=baseline, clusters=clusters)
 
 
 def _kept(rankings: Sequence[RankingSummary], labels: Sequence[str], prefix: str, questions: int) -> list[Block]:

@@ -11,6 +11,7 @@ from hoofbeat.audit.findings.validation_folder import ValidatedPair, ValidationF
 from hoofbeat.findings.agreement import Agreement, Annotators
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.charts.bars import tone_of
+from hoofbeat.reports.interval_words import interval_method
 from hoofbeat.reports.model import (
     Block,
     Card,
@@ -270,7 +271,16 @@ def _written(value: Cell, form: Literal["share", "number"] = "number") -> str:
 def _labels_table(scores: F1Scores, name: str, caption: str, n: int) -> Table:
     def row(each: LabelScore) -> tuple[Cell, ...]:
         f1 = triple(each.f1, each.f1_interval)
-        return each.label, round(each.n), round(each.given), round(each.right), each.precision, each.recall, f1
+        return (
+            each.label,
+            round(each.n),
+            round(each.given),
+            round(each.right),
+            each.precision,
+            each.recall,
+            f1,
+            interval_method(each.f1_interval),
+        )
 
     return Table(
         name=name,
@@ -279,7 +289,7 @@ def _labels_table(scores: F1Scores, name: str, caption: str, n: int) -> Table:
         unit="pairs",
         columns=columns_of(
             "label | by people:count | by the judge:count | by both:count | precision:number | "
-            "recall:number | F1, 95% bootstrap:number"
+            "recall:number | F1, 95% interval:number | interval by"
         ),
         rows=tuple(row(each) for each in scores.labels),
     )
@@ -328,7 +338,7 @@ def _against(rows: dict[str, Agreement], name: str, caption: str, head: str) -> 
         unit="labels",
         columns=(
             Column(head),
-            *columns_of("pairs:count | agreement, 95% Wilson:share | κ, 95% bootstrap:number"),
+            *columns_of("pairs:count | agreement, 95% Wilson:share | κ, 95% interval:number | κ, interval by"),
         ),
         rows=tuple(
             (
@@ -336,6 +346,7 @@ def _against(rows: dict[str, Agreement], name: str, caption: str, head: str) -> 
                 row.n,
                 triple(row.accuracy, row.accuracy_interval) if row.n else None,
                 triple(row.kappa, row.kappa_interval),
+                interval_method(row.kappa_interval),
             )
             for who, row in rows.items()
         ),

@@ -402,6 +402,8 @@ def _metrics(questions: Sequence[Question], result: Evaluation, names: Sequence[
             "low": interval.low,
             "high": interval.high,
             "n": len(values),
+            "clusters": len(set(labels)) if labels else len(values),
+            "interval": interval.by,
         }
     return metrics
 

@@ -15,6 +15,7 @@ from hoofbeat.findings.accuracy import CHANGES, Accuracy, SystemDifference, chan
 from hoofbeat.reports.answer_index import AnswerFilter, AnswersIndex, QuestionRow
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair, compare_answers
 from hoofbeat.reports.comparison.answers_page import warnings_of
+from hoofbeat.reports.interval_words import interval_note
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.section import spread
@@ -150,6 +151,7 @@ def side_by_side(request: Request) -> HTMLResponse:
         everything=site_of(request).library.folders(*KINDS),
         beside=both.beside,
         pairs=[_row(each) for each in ordered],
+        intervals=interval_note(each.difference.paired.interval for each in both.beside.pairs),
         max_rows=_ROWS,
         chosen=both.chosen,
         cards=_cards(both.chosen),
@@ -289,6 +291,7 @@ def _row(each: SystemPairSummary) -> tuple[SystemPairSummary, Sequence[str]]:
         written(row.accuracy_b, "share"),
         written(row.accuracy_a, "share"),
         written(triple(row.paired.difference, span), "points"),
+        span.by,
         written(row.p, "p"),
         written(row.p_holm, "p"),
         written(row.only_b),

@@ -18,7 +18,6 @@ from hoofbeat.reports.sections.runs_section import runs_to_score
 from hoofbeat.reports.sections.scores.accuracy_table import (
     ScoreBlocks,
     leaderboard_section,
-    method_of,
     missing,
 )
 from hoofbeat.reports.sections.scores.answer_costs import cost_section
@@ -190,7 +189,7 @@ def _cards(group: OutcomeSet, table: Sequence[Accuracy]) -> tuple[Card, ...]:
             label=f"Accuracy, {group.name((row.model, row.condition))}",
             value=written(row.accuracy, "share"),
             detail=spread(
-                (row.bootstrap.low, row.bootstrap.high), "share", f"{row.planned:,}", f"{method_of(row)} interval"
+                (row.bootstrap.low, row.bootstrap.high), "share", f"{row.planned:,}", f"interval ({row.bootstrap.by})"
             )
             + (f", {missing(row.unscored):,} unscored" if row.unscored else ""),
         )

@@ -12,15 +12,13 @@ from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy, LeaderboardRow, leaderboard
 from hoofbeat.findings.agreement import Annotators
-from hoofbeat.findings.intervals import CLUSTERED
 from hoofbeat.reports.charts import interval_bar, interval_bars, stacked_bars
+from hoofbeat.reports.interval_words import BY, interval_method, interval_note, method_words, questions_in
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, base_condition, is_closed
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, triple
-from hoofbeat.text import some_of
 
-_NAMED = 6
 UNSCORED = Column("unscored", "count")
 SENSITIVITY_NOTE = (
     "Answers without a score stay in the denominator. Where they exceed 1%, sensitivity is the range if all of them "
@@ -52,21 +50,15 @@ def missing(unscored: Mapping[str, int]) -> int:
     return sum(unscored.values())
 
 
-def method_of(row: Accuracy) -> str:
-    """Which interval `row.bootstrap` is."""
-    return "bootstrap" if row.bootstrap.method == CLUSTERED else "Wilson"
+def accuracy_intervals(rows: Iterable[Accuracy]) -> str:
+    """By which method the intervals of accuracies are; the systems with another one than most are named."""
+    return method_words((f"{row.model} · {row.condition}", row.bootstrap) for row in rows)
 
 
-def wilson_note(rows: Iterable[Accuracy]) -> str:
-    """A sentence that names the systems whose interval is Wilson's instead of the bootstrap's; or nothing."""
-    found = list(dict.fromkeys(f"{row.model} · {row.condition}" for row in rows if method_of(row) == "Wilson"))
-    if not found:
-        return ""
-    return f" Wilson's interval, because of few questions or little spread: {some_of(found, _NAMED)}."
-
-
-WEIGHTED = columns_of("linear κ, 95% bootstrap:number | quadratic κ, 95% bootstrap:number")
+WEIGHTED = columns_of("linear κ, 95% interval:number | quadratic κ, 95% interval:number")
 """The columns of labels that stand in an order."""
+
+KAPPAS = ("κ", "linear κ", "quadratic κ")
 
 
 def labellers_table(found: Annotators, *, name: str, caption: str, unit: str, note: str = "") -> Table:
@@ -76,15 +68,17 @@ def labellers_table(found: Annotators, *, name: str, caption: str, unit: str, no
     for row in found.pairs:
         kappas = (row.kappa, *((row.linear, row.quadratic) if weighted else ()))
         shown = (triple(kappa.value, kappa.interval) if kappa else None for kappa in kappas)
-        rows.append((row.a, row.b, row.n, triple(row.agreement, row.agreement_interval), *shown))
+        by = method_words(zip(KAPPAS, (kappa.interval if kappa else None for kappa in kappas), strict=False))
+        rows.append((row.a, row.b, row.n, triple(row.agreement, row.agreement_interval), *shown, by))
     return Table(
         name=name,
         caption=caption,
         n=found.items,
         unit=unit,
         columns=(
-            *columns_of("one | other | both labelled:count | agreement, 95% Wilson:share | κ, 95% bootstrap:number"),
+            *columns_of("one | other | both labelled:count | agreement, 95% Wilson:share | κ, 95% interval:number"),
             *(WEIGHTED if weighted else ()),
+            Column(f"κ, {BY}"),
         ),
         rows=tuple(rows),
         note=note if weighted else "",
@@ -102,9 +96,12 @@ def alphas_table(found: Annotators, *, name: str, caption: str, unit: str) -> Ta
         columns=(
             Column("scale"),
             Column(f"{unit} with at least two labels", "count"),
-            *columns_of("labels:count | α, 95% bootstrap:number"),
+            *columns_of(f"labels:count | α, 95% interval:number | {BY}"),
         ),
-        rows=tuple((each.scale, each.items, each.values, triple(each.value, each.interval)) for each in scales),
+        rows=tuple(
+            (each.scale, each.items, each.values, triple(each.value, each.interval), interval_method(each.interval))
+            for each in scales
+        ),
     )
 
 
@@ -158,10 +155,9 @@ def _chart(group: OutcomeSet, places: Sequence[LeaderboardRow], name: str, title
         interval_bar(group.name(place.system), place.accuracy.accuracy, place.accuracy.bootstrap) for place in shown
     ]
     caption = (
-        "Share right of all planned answers, best first, with 95% bootstrap intervals; questions from one document "
-        "stay together."
+        "Share right of all planned answers, best first, with 95% intervals; questions from one document stay "
+        f"together. Intervals: {accuracy_intervals(place.accuracy for place in shown)}."
     )
-    caption += wilson_note(place.accuracy for place in shown)
     if len(places) > len(shown):
         caption += f" The {_BARS} best of {len(places)} systems; all are in the table."
     return figure(name, caption, partial(interval_bars, bars, title=title, limits=(0, 1)))
@@ -172,7 +168,7 @@ def _table(group: OutcomeSet, places: Sequence[LeaderboardRow], name: str, title
     columns = (
         *columns_of("place, 95%:count | tied with:count"),
         *(columns_of("placed among:count | by questions:count") if uneven else ()),
-        *columns_of("model | condition | accuracy, 95% bootstrap:share"),
+        *columns_of(f"model | condition | accuracy, 95% interval:share | {BY}"),
         UNSCORED,
         *columns_of("sensitivity:share | 95% Wilson:share | right:count | planned:count | questions:count"),
     )
@@ -187,6 +183,7 @@ def _table(group: OutcomeSet, places: Sequence[LeaderboardRow], name: str, title
                 row.model,
                 row.condition,
                 triple(row.accuracy, row.bootstrap),
+                row.bootstrap.by,
                 missing(row.unscored),
                 row.sensitivity,
                 (row.wilson.low, row.wilson.high),
@@ -199,10 +196,11 @@ def _table(group: OutcomeSet, places: Sequence[LeaderboardRow], name: str, title
         name=name,
         caption=f"{title}: accuracy of each model and condition, best first",
         n=len(group.questions),
-        unit="questions",
+        unit=questions_in(group.questions, group.clusters),
         columns=columns,
         rows=tuple(rows),
-        note=f"{SENSITIVITY_NOTE} {CLUSTER_NOTE} {_ranked(places)}",
+        note=f"{interval_note(place.accuracy.bootstrap for place in places)} {SENSITIVITY_NOTE} {CLUSTER_NOTE} "
+        f"{_ranked(places)}",
     )
 
 

@@ -14,9 +14,9 @@ from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
     UNSCORED,
     ScoreBlocks,
+    accuracy_intervals,
     folded,
     missing,
-    wilson_note,
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, SystemTally
 from hoofbeat.reports.tables import Cell, Column, Form, Table, columns_of, triple
@@ -70,8 +70,8 @@ def _chart(
         forms=(form, "share"),
         log=high > 5 * low > 0,
     )
-    caption = f"Cost of an answer and share right{ending}, with 95% bootstrap intervals of the accuracy."
-    caption += wilson_note(found.values())
+    caption = f"Cost of an answer and share right{ending}, with 95% intervals of the accuracy ("
+    caption += f"{accuracy_intervals(found.values())})."
     return [figure(name, caption, draw)]
 
 
@@ -147,7 +147,7 @@ def _systems(group: OutcomeSet, systems: Sequence[SystemKey], found: Mapping[Sys
     columns = (
         *columns_of(
             "model | condition | answers:count | with known tokens:count | tokens in per answer:amount | tokens out "
-            "per answer:amount | accuracy, 95% bootstrap:share"
+            "per answer:amount | accuracy, 95% interval:share | interval by"
         ),
         UNSCORED,
         Column("documents dropped", "count"),
@@ -157,7 +157,9 @@ def _systems(group: OutcomeSet, systems: Sequence[SystemKey], found: Mapping[Sys
         tally, row = group.tallies[system], found[system]
         means = tally.tokens_in / tally.used, tally.tokens_out / tally.used
         counts = (missing(row.unscored), tally.dropped)
-        rows.append((*system, tally.answers, tally.used, *means, triple(row.accuracy, row.bootstrap), *counts))
+        rows.append(
+            (*system, tally.answers, tally.used, *means, triple(row.accuracy, row.bootstrap), row.bootstrap.by, *counts)
+        )
     return Table(
         name=f"{group.prefix}-tokens",
         caption="Tokens of each system's answers",
@@ -166,5 +168,5 @@ def _systems(group: OutcomeSet, systems: Sequence[SystemKey], found: Mapping[Sys
         columns=columns,
         rows=tuple(rows),
         note="Mean over the answers whose tokens are known. Documents dropped: answers for which not all documents "
-        "fitted into the model's window." + wilson_note(found[system] for system in systems),
+        "fitted into the model's window.",
     )

@@ -17,22 +17,22 @@ from hoofbeat.findings.intervals import FEW, TANGO
 from hoofbeat.findings.option_decisions import OptionDecisions, option_decisions
 from hoofbeat.findings.outcomes import Outcome, SystemKey
 from hoofbeat.reports.charts import Shade, heatmap, interval_bar, interval_bars
+from hoofbeat.reports.interval_words import interval_note, method_words, questions_in
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
     SENSITIVITY_NOTE,
     UNSCORED,
     ScoreBlocks,
+    accuracy_intervals,
     folded,
-    method_of,
     missing,
-    wilson_note,
 )
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, base_condition, is_closed
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 
 _BARS = 24
-_PAIRED = "Paired by question: bootstrap of 1,000 samples (seed 0); p by {tests}; Holm's correction over the table."
+_PAIRED = "Paired by question. {intervals} p by {tests}; Holm's correction over the table."
 _SCORE = (
     f"Tango's score interval is used where fewer than {FEW} questions separate two systems, or all of these favour "
     f"the same one. Resampling would show too little spread."
@@ -76,7 +76,7 @@ def pairs_section(group: OutcomeSet) -> ScoreBlocks:
     pairs.sort(key=lambda pair: (pair[0][1] != group.order[0][1], pair[0][1], rank[pair[0]], rank[pair[1]]))
     found = differences(group.outcomes, pairs, clusters=group.clusters)
     title = "Models against each other under the same condition"
-    table = difference_table(found, f"{group.prefix}-models", title, group.care)
+    table = difference_table(found, f"{group.prefix}-models", title, group.care, unit=_unit(group))
     sure = sum(row.p_holm < 0.05 for row in found)
     words = f"Under the same condition, {sure} of {count_of(len(found), 'difference')} have a corrected p below 0.05"
     heading = Heading("Models against each other", f"{group.prefix}-models", 3)
@@ -122,7 +122,7 @@ def _heat(
                 line.append(Shade(value=None, tip="not asked"))
                 continue
             gain = written(delta.paired.difference, "points") if delta else ""
-            tip = f"{written(triple(row.accuracy, row.bootstrap), 'share')} (95% {method_of(row)})"
+            tip = f"{written(triple(row.accuracy, row.bootstrap), 'share')} (95%, {row.bootstrap.by})"
             tip += f", n = {row.questions:,} questions"
             tip += f", {missing(row.unscored):,} of {row.planned:,} unscored" if row.unscored else ""
             tip += f", {gain} points over the closed book" if gain else ""
@@ -158,11 +158,15 @@ def _grid(
         name=names[0],
         caption=f"{names[1]}: accuracy",
         n=len(group.questions),
-        unit="questions",
+        unit=_unit(group),
         columns=tuple(columns),
         rows=tuple(rows),
-        note="95% bootstrap intervals; unscored answers stay in the denominator." + wilson_note(shown),
+        note=f"95% intervals: {accuracy_intervals(shown)}. Unscored answers stay in the denominator.",
     )
+
+
+def _unit(group: OutcomeSet) -> str:
+    return questions_in(group.questions, group.clusters)
 
 
 def _delta_blocks(group: OutcomeSet, versus: str, found: Sequence[SystemDifference]) -> list[Block]:
@@ -178,11 +182,12 @@ def _delta_blocks(group: OutcomeSet, versus: str, found: Sequence[SystemDifferen
     ]
     reach = max([0.1, *(abs(end) for bar in bars for end in (bar.low or 0.0, bar.high or 0.0))])
     draw = partial(interval_bars, bars, title=title, form="points", limits=(-reach, reach))
-    caption = "Difference in accuracy in percentage points, with 95% paired bootstrap intervals."
+    methods = method_words((group.name(row.a), row.paired.interval) for row in drawn)
+    caption = f"Difference in accuracy in percentage points, with 95% intervals ({methods})."
     if any(row.paired.interval.method == TANGO for row in drawn):
         caption += f" {_SCORE}"
     caption += f" The first {_BARS} of {len(found)}." if len(found) > len(drawn) else ""
-    table = difference_table(found, f"{group.prefix}-differences", title, group.care)
+    table = difference_table(found, f"{group.prefix}-differences", title, group.care, unit=_unit(group))
     caption += f" {group.care}" if group.care else ""
     return [
         Heading(title, f"{group.prefix}-differences", 3),
@@ -191,7 +196,9 @@ def _delta_blocks(group: OutcomeSet, versus: str, found: Sequence[SystemDifferen
     ]
 
 
-def difference_table(found: Sequence[SystemDifference], name: str, caption: str, care: str = "") -> Table:
+def difference_table(
+    found: Sequence[SystemDifference], name: str, caption: str, care: str = "", *, unit: str = "questions"
+) -> Table:
     """Paired differences with their tests; `care` is what makes them doubtful, and stands first in the note."""
     several = any(row.a[0] != row.b[0] for row in found)
     clustered = any(row.p_cluster is not None for row in found)
@@ -213,7 +220,7 @@ def difference_table(found: Sequence[SystemDifference], name: str, caption: str,
             row.p_holm,
             row.p,
             *((row.p_cluster_holm, row.p_cluster) if clustered else ()),
-            row.paired.interval.method,
+            row.paired.interval.by,
             row.accuracy_a,
             row.accuracy_b,
             row.unscored,
@@ -229,14 +236,14 @@ def difference_table(found: Sequence[SystemDifference], name: str, caption: str,
         name=name,
         caption=caption,
         n=max(row.paired.n for row in found),
-        unit="questions",
+        unit=unit,
         columns=columns,
         rows=rows,
         note=" ".join(
             part
             for part in (
                 care,
-                _PAIRED.format(tests=tests),
+                _PAIRED.format(tests=tests, intervals=interval_note(row.paired.interval for row in found)),
                 _SCORE if scored else "",
                 _CLUSTERS if clustered else "",
                 SENSITIVITY_NOTE,
@@ -276,8 +283,8 @@ def options_section(group: OutcomeSet) -> ScoreBlocks:
         unit="questions",
         columns=tuple(columns),
         rows=tuple(_row(row, facet) for row in found),
-        note="TP: the right option selected; FN: not selected; TN: a wrong option not selected; FP: selected. 95% "
-        "intervals by bootstrap over questions. An unscored answer selects nothing. Where they exceed 1%, the range "
+        note="TP: the right option selected; FN: not selected; TN: a wrong option not selected; FP: selected. "
+        f"{_rates(found)} An unscored answer selects nothing. Where they exceed 1%, the range "
         "is the figure if each selected a wrong option and if each selected the right one."
         + (f" Questions without options are left out: {undecided:,} answers." if undecided else ""),
     )
@@ -295,6 +302,16 @@ def options_section(group: OutcomeSet) -> ScoreBlocks:
     )
     heading = Heading("Sensitivity and specificity", f"{group.prefix}-options", 3)
     return ScoreBlocks(blocks=(heading, folded(table)), ours=ours)
+
+
+def _rates(found: Sequence[OptionDecisions]) -> str:
+    """By which method the intervals of the rates are."""
+    named = (
+        (f"{name} of {row.model} · {row.condition}", rate.interval)
+        for row in found
+        for name, rate in (("sensitivity", row.sensitivity), ("specificity", row.specificity))
+    )
+    return f"95% intervals: {method_words(named)}."
 
 
 def _row(row: OptionDecisions, facet: str) -> tuple[Cell, ...]:

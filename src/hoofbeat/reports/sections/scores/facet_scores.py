@@ -20,6 +20,7 @@ from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.judging.catalogue import all_criteria, explains
 from hoofbeat.records import Judgment
 from hoofbeat.reports.charts import Shade, grouped_bars, heatmap, interval_bar
+from hoofbeat.reports.interval_words import BY, method_words, questions_in
 from hoofbeat.reports.model import Block, Details, Heading, Notice, Text
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
@@ -115,13 +116,13 @@ def _facet_table(group: OutcomeSet, facet: str, found: Groups) -> Table:
         Column(facet),
         *columns_of("model | condition | questions:count | planned:count | right:count"),
         UNSCORED,
-        *columns_of("accuracy, 95% bootstrap:share | 95% Wilson:share | sensitivity:share"),
+        *columns_of(f"accuracy, 95% interval:share | {BY} | 95% Wilson:share | sensitivity:share"),
     )
     return Table(
         name=f"{group.prefix}-by-{facet}",
         caption=f"Accuracy by {facet}",
         n=len(group.questions),
-        unit="questions",
+        unit=questions_in(group.questions, group.clusters),
         columns=columns,
         rows=tuple(_rows(group.order, found)),
         note=f"Small groups say little: those with fewer than {FEW} questions are marked *. {CLUSTER_NOTE}",
@@ -144,6 +145,7 @@ def _rows(order: Sequence[SystemKey], found: Groups) -> list[tuple[Cell, ...]]:
                     row.correct,
                     missing(row.unscored),
                     triple(row.accuracy, row.bootstrap),
+                    row.bootstrap.by,
                     (row.wilson.low, row.wilson.high) if row.questions >= MIN_OBSERVATIONS else None,
                     row.sensitivity,
                 )
@@ -229,14 +231,13 @@ def _rare_table(group: OutcomeSet, rows: Sequence[GroupDifference], n: int) -> T
         unit="questions",
         columns=columns,
         rows=tuple(cells),
-        note="Rare minus not rare, with a 95% bootstrap interval; the groups have different questions, so nothing is "
-        f"paired. {_score(rows)}{CLUSTER_NOTE} {SENSITIVITY_NOTE}",
+        note="Rare minus not rare; the groups have different questions, so nothing is paired. 95% intervals of the "
+        f"difference: {_methods(rows)}. {CLUSTER_NOTE} {SENSITIVITY_NOTE}",
     )
 
 
-def _score(rows: Sequence[GroupDifference]) -> str:
-    found = [f"{row.model} · {row.condition}" for row in rows if row.interval.method != "cluster bootstrap"]
-    return f"Newcombe's score interval, because of few questions or no spread: {', '.join(found)}. " if found else ""
+def _methods(rows: Sequence[GroupDifference]) -> str:
+    return method_words((f"{row.model} · {row.condition}", row.interval) for row in rows)
 
 
 class _Labelled(Struct, frozen=True):
@@ -382,7 +383,7 @@ def relevance_section(group: OutcomeSet) -> ScoreBlocks:
         *columns_of("model | condition | passages:count"),
         UNSCORED,
         *(Column(label, "count") for label in _LABELS),
-        *columns_of("relevant, 95% Wilson:share | mean grade, 95% bootstrap:number"),
+        *columns_of("relevant, 95% Wilson:share | mean grade, 95% interval:number | mean grade, interval by"),
     )
     rows = tuple(_row(system, graded[system]) for system in group.tallies if system in graded)
     table = Table(
@@ -402,15 +403,16 @@ def _row(system: SystemKey, judged: list[Judgment]) -> tuple[Cell, ...]:
     labels = Counter(each.label for each in judged if not each.failure)
     scored = [(each.score, each.question) for each in judged if each.score is not None and not each.failure]
     grades: Cell = None
+    by: Cell = None
     if scored:
         values = [value for value, _ in scored]
         span = bootstrap_mean(values, clusters=[question for _, question in scored], bounds=(0, 10))
-        grades = triple(sum(values) / len(values), span)
+        grades, by = triple(sum(values) / len(values), span), span.by
     right = labels[_LABELS[0]]
     hits = [not each.failure and each.label == _LABELS[0] for each in judged]
     share = triple(right / len(judged), share_interval(hits, [each.question for each in judged]))
     failed = sum(each.failure is not None for each in judged)
-    return (*system, len(judged), failed, *(labels[label] for label in _LABELS), share, grades)
+    return (*system, len(judged), failed, *(labels[label] for label in _LABELS), share, grades, by)
 
 
 def doubts_section(group: OutcomeSet) -> ScoreBlocks:

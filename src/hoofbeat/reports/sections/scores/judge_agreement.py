@@ -15,10 +15,11 @@ from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.judging.probes import FlipCount, flips, injection_probes
 from hoofbeat.records import Judgment
 from hoofbeat.reports.injection_table import injection_blocks
+from hoofbeat.reports.interval_words import BY, method_words
 from hoofbeat.reports.item_views import answer_key
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure
-from hoofbeat.reports.sections.scores.accuracy_table import WEIGHTED, ScoreBlocks, alphas_table, labellers_table
+from hoofbeat.reports.sections.scores.accuracy_table import KAPPAS, WEIGHTED, ScoreBlocks, alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple
 
@@ -145,8 +146,9 @@ def _agreement_table(
     group: OutcomeSet, aspect: str, checked: Mapping[str, Agreement], weighted: Mapping[str, tuple[Kappa, ...]]
 ) -> Table:
     columns = (
-        *columns_of("person | labelled:count | unscored:count | agreement, 95% Wilson:share | κ, 95% bootstrap:number"),
+        *columns_of("person | labelled:count | unscored:count | agreement, 95% Wilson:share | κ, 95% interval:number"),
         *(WEIGHTED if weighted else ()),
+        Column(f"κ, {BY}"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
@@ -156,6 +158,9 @@ def _agreement_table(
             triple(row.accuracy, row.accuracy_interval),
             triple(row.kappa, row.kappa_interval),
             *(triple(kappa.value, kappa.interval) for kappa in weighted.get(name, ())),
+            method_words(
+                zip(KAPPAS, (row.kappa_interval, *(k.interval for k in weighted.get(name, ()))), strict=False)
+            ),
         )
         for name, row in checked.items()
     )

@@ -105,6 +105,7 @@ def _experts_table(group: OutcomeSet, pooled: Sequence[_Experts]) -> Table:
                 score.planned,
                 missing(score.unscored),
                 triple(score.accuracy, score.bootstrap),
+                score.bootstrap.by,
                 place_cell(place, len(board)),
                 place.among - 1,
             )
@@ -117,11 +118,14 @@ def _experts_table(group: OutcomeSet, pooled: Sequence[_Experts]) -> Table:
         columns=(
             *columns_of("who | condition | people:count | questions:count | answers:count"),
             UNSCORED,
-            *columns_of("accuracy, 95%:share | rank among models, 95%:count | models asked the same questions:count"),
+            *columns_of(
+                "accuracy, 95% interval:share | interval by | rank among models, 95%:count | "
+                "models asked the same questions:count"
+            ),
         ),
         rows=tuple(rows),
         note="Each question's share right is over the people who were asked it. The intervals hold for these people; "
-        "others may be better or worse. {CLUSTER_NOTE}",
+        f"others may be better or worse. {CLUSTER_NOTE}",
     )
 
 
@@ -172,7 +176,16 @@ def _models_table(group: OutcomeSet, pooled: Sequence[_Experts]) -> Table:
             score = scores[row.b]
             gap = triple(row.paired.difference, row.paired.interval)
             rows.append(
-                (each.name, *row.b, row.paired.n, triple(score.accuracy, score.bootstrap), gap, row.p, row.p_holm)
+                (
+                    each.name,
+                    *row.b,
+                    row.paired.n,
+                    triple(score.accuracy, score.bootstrap),
+                    gap,
+                    row.paired.interval.by,
+                    row.p,
+                    row.p_holm,
+                )
             )
     return Table(
         name=f"{group.prefix}-experts-models",
@@ -181,7 +194,7 @@ def _models_table(group: OutcomeSet, pooled: Sequence[_Experts]) -> Table:
         unit="questions that people were asked",
         columns=columns_of(
             "who | model | condition | shared questions:count | model's accuracy, 95%:share | "
-            "people minus model, points:points | p:p | p, Holm:p"
+            "people minus model, points:points | interval of the difference by | p:p | p, Holm:p"
         ),
         rows=tuple(rows),
         note=f"Paired by question. {CLUSTER_NOTE}",

@@ -19,6 +19,7 @@ from hoofbeat.judging.catalogue import criterion
 from hoofbeat.registry import registry
 from hoofbeat.reports.charts import Curve, curves, interval_bar, interval_dots
 from hoofbeat.reports.charts.svg import SERIES
+from hoofbeat.reports.interval_words import BY, method_words
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
@@ -193,8 +194,14 @@ def _cumulative_chart(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -
         whiskers=True,
         marks=marks if len(marks) <= _MARKS else (),
     )
-    caption = f"Whiskers are 95% bootstrap intervals; unscored answers count 0.{rest}"
+    caption = f"Whiskers are 95% intervals ({_methods(lines)}); unscored answers count 0.{rest}"
     return figure(f"{group.prefix}-cumulative-{measure}", caption, draw)
+
+
+def _methods(lines: Sequence[_Line]) -> str:
+    """By which method the intervals of the curves' points are."""
+    points = ((f"{line.row.model} ({point.words})", point.interval) for line in lines for point in line.points)
+    return method_words(points)
 
 
 def _cumulative_table(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -> Table:
@@ -227,8 +234,8 @@ def _cumulative_table(group: OutcomeSet, measure: str, lines: Sequence[_Line]) -
         unit="questions",
         columns=columns,
         rows=tuple(rows),
-        note="The share of the whole case's score is paired by question, with its bootstrap interval. "
-        f"{SENSITIVITY_NOTE}",
+        note="The share of the whole case's score is paired by question. "
+        f"95% intervals: {_methods(lines)}. {SENSITIVITY_NOTE}",
     )
 
 
@@ -436,7 +443,15 @@ def _dots(group: OutcomeSet, found: dict[str, list[ScoreMean]], order: Sequence[
         ]
     names = [group.name(system) for system in shown]
     draw = partial(interval_dots, names, panels, title="Measured scores", form="number")
-    caption = "Mean score of all planned answers with 95% bootstrap intervals; an answer without a score counts 0."
+    spans = (
+        (f"{aspect} of {group.name((row.model, row.condition))}", row.interval)
+        for aspect, rows in found.items()
+        for row in rows
+    )
+    caption = (
+        f"Mean score of all planned answers with 95% intervals ({method_words(spans)}); an answer without a score "
+        "counts 0."
+    )
     return figure(f"{group.prefix}-measured", caption, draw)
 
 
@@ -447,7 +462,7 @@ def _table(
     columns = (
         *columns_of("score | model | condition | planned:count"),
         UNSCORED,
-        *columns_of("mean, 95% bootstrap:number | mean of the scored:number"),
+        *columns_of(f"mean, 95% interval:number | {BY} | mean of the scored:number"),
         Column(f"mean of {draws} × {size}" + (f" (of {fewest:,})" if size > fewest else ""), "number"),
         *columns_of("sd:number | sensitivity:number | scorer"),
     )
@@ -466,6 +481,7 @@ def _table(
                     row.n,
                     missing(row.unscored),
                     triple(row.mean, row.interval),
+                    row.interval.by,
                     row.mean_scored,
                     few.mean,
                     few.std,
