@@ -121,7 +121,7 @@ def show_disagreements(screen: Screen, audit: Audit) -> None:
         about = f": {cut(pair.topic, 80)}" if pair.topic else ""
         more = f" ({count_of(pair.alike - 1, 'more pair')} like it)" if pair.alike > 1 else ""
         screen.say(f"{pair.question}: {cut(texts.get(pair.question, ''), 100)}")
-        screen.say(f"{audit.names.both(pair.a, pair.b)}: {facts}{about}{more}", indent=4)
+        screen.say(f"{audit.names.both(*pair.order)}: {facts}{about}{more}", indent=4)
     if len(found) > _QUESTIONS:
         screen.say(f"and {len(found) - _QUESTIONS:,} more questions:")
     if found:

@@ -63,7 +63,7 @@ def _found(facts: AuditFacts, serious: Sequence[SeriousPair]) -> tuple[str, ...]
     for pair in serious[:_SERIOUS]:
         level = f", {pair.significance} significance" if pair.significance else ""
         told.append(
-            f"“{cut(texts.get(pair.question, pair.question), 130)}”: {facts.names.both(pair.a, pair.b)} "
+            f"“{cut(texts.get(pair.question, pair.question), 130)}”: {facts.names.both(*pair.order)} "
             f"({pair.label.lower()}{level}; {pair.question})."
         )
     return tuple(told)
