@@ -10,6 +10,7 @@ import docx
 from hoofbeat.audit import Audit, AuditSource
 from hoofbeat.audit.audit_doubts import audit_doubts, doubt_words
 from hoofbeat.records import Answer, Comparison, Question, TraceStep
+from hoofbeat.reports.model import SynthesisView
 from hoofbeat.reports.office.word_document import to_docx
 from hoofbeat.reports.report_build import assemble
 from hoofbeat.reports.text_formats import to_markdown
@@ -69,6 +70,10 @@ def test_a_committee_is_not_told_that_nothing_has_to_be_decided_if_the_audit_can
     assert "only 0 of 6 answers quote" in page.warning
     assert not any("Nothing has to be decided" in each for each in page.todo)
     assert report.leads[0].text == page.warning
+    (table,) = [block for block in report.opening if isinstance(block, SynthesisView)]
+    assert {row.verdict for row in table.rows} == {"Answers are alike but not grounded"}
+    said = [each for row in table.rows for _, statements in row.cells for each in statements]
+    assert {(each.sign, each.tag) for each in said} == {("!", "NOT GROUNDED")}
     assert to_markdown(report).index("This audit can't say") < to_markdown(report).index("Who says what")
     words = [each.text for each in docx.Document(io.BytesIO(to_docx(report))).paragraphs]
     assert words.index(page.warning) < 6
