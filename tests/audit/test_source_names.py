@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoofbeat.audit import AuditSource
-from hoofbeat.audit.source_names import SourceNames, name_sides
+from hoofbeat.audit.source_names import SourceNames, judged_order, name_sides
 from hoofbeat.records import Document, Facets
 
 WHO = {"a": "Alder Society", "b": "Brook College"}
@@ -75,3 +75,34 @@ def test_a_date_of_the_metadata_is_trusted_and_one_of_the_text_is_flagged() -> N
 )  # fmt: skip
 def test_letters_become_names_where_they_plainly_mean_the_sources(said: str, shown: str) -> None:
     assert name_sides(said, "a", "b", lambda source: WHO[source]) == shown
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("(A is b, B is a.) A reader of B could eat what A forbids.",
+         "A reader of Alder Society could eat what Brook College forbids."),
+        ("Both A and B forbid it; hepatitis B is not meant.",
+         "Both Alder Society and Brook College forbid it; hepatitis B is not meant."),
+        ("A's limit is lower, and B would wait.", "Alder Society's limit is lower, and Brook College would wait."),
+        ("Vaccines against hepatitis A and B are advised.", "Vaccines against hepatitis A and B are advised."),
+        ("The dose differs (A 5 mg, B 10 mg).",
+         "The dose differs (A 5 mg, B 10 mg). (A: Alder Society; B: Brook College.)"),
+        ("Carried from b (A) and c (B): Source A forbids it.",
+         "Label of the pair Brook College and Cedar Trust: Brook College forbids it."),
+    ],
+)  # fmt: skip
+def test_no_letter_is_left_that_nothing_explains(said: str, shown: str) -> None:
+    assert name_sides(said, "a", "b", lambda source: {**WHO, "c": "Cedar Trust"}[source]) == shown
+
+
+def test_pairs_are_listed_in_the_order_of_the_judge() -> None:
+    assert judged_order("(A is b, B is a.) Source A says 38.5.", "a", "b") == ("b", "a")
+    assert judged_order("Source A says 38.5.", "a", "b") == ("a", "b")
+    assert judged_order("(A is other, B is none.) As it says.", "a", "b") == ("a", "b")
+    names = SourceNames([_source("a", institution="Alder Society"), _source("b", institution="Brook College")])
+    turned = "(A is b, B is a.) Source A says 38.5."
+    assert names.both_judged(turned, "a", "b") == "Brook College and Alder Society"
+    told = names.topic_in_order("when to call (38.5 vs 38.0 °C)", turned, "a", "b")
+    assert told == "when to call (38.5 vs 38.0 °C) [in this order: Brook College, Alder Society]"
+    assert names.topic_in_order("when to call", turned, "a", "b") == "when to call"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from hoofbeat.audit.source_names import judged_order, name_sides
 from hoofbeat.records import Answer, Comparison, Passage, TraceStep
 
 MAX_CHARACTERS = 200_000
@@ -185,8 +187,8 @@ def agreement_view(agreement: SourceAgreement) -> AgreementView:
         (each for each in agreement.comparisons if each.failure or each.label != agreement.labels[0]),
         key=lambda each: -place.get(each.label, -1),
     )
-    pairs = tuple(enumerate(told, 1))
-    numbers = {(each.a, each.b): number for number, each in pairs}
+    numbers = {(each.a, each.b): number for number, each in enumerate(told, 1)}
+    pairs = tuple(enumerate(map(_as_judged, told), 1))
     cells: dict[tuple[str, str], Cell] = {}
     for each in agreement.comparisons:
         label = "failed" if each.failure else each.label
@@ -199,6 +201,12 @@ def agreement_view(agreement: SourceAgreement) -> AgreementView:
         rows=tuple(tuple(cells.get((one, other), Cell()) for other in names) for one in names),
         pairs=pairs,
     )
+
+
+def _as_judged(pair: Comparison) -> Comparison:
+    """A pair in the order in which the judge saw it, in which it says what differs; its letters have names."""
+    a, b = judged_order(pair.reasoning, pair.a, pair.b)
+    return replace(pair, a=a, b=b, reasoning=name_sides(pair.reasoning, pair.a, pair.b, str))
 
 
 def _sentence(agreement: SourceAgreement) -> str:

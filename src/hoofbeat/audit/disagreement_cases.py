@@ -28,7 +28,7 @@ from hoofbeat.audit.case_records import (
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.audit.source_citations import STAGE as CITATIONS
-from hoofbeat.audit.source_names import AuditSource, SourceNames
+from hoofbeat.audit.source_names import AuditSource, SourceNames, judged_order
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Question
@@ -76,7 +76,8 @@ def read_cases(audit: Audit) -> list[DisagreementCase]:
     found = []
     for row in rows:
         question = asked[row["question"]]
-        sides = [words.get((question.id, row[side])) or SideWords(source=row[side]) for side in ("a", "b")]
+        order = judged_order(row["reasoning"] or "", row["a"], row["b"])  # what they differ in is told in this order
+        sides = [words.get((question.id, side)) or SideWords(source=side) for side in order]
         found.append(
             DisagreementCase(
                 id=case_id(question, row["a"], row["b"]),
@@ -108,10 +109,16 @@ def _topic(question: Question) -> str:
     return ""
 
 
+def same_sides(before: DisagreementCase, now: DisagreementCase) -> tuple[tuple[SideWords, SideWords], ...]:
+    """The sides of a case then and now, source by source: a judge may see them in another order the next time."""
+    turned = before.a.source == now.b.source or before.b.source == now.a.source
+    return ((before.b, now.a), (before.a, now.b)) if turned else ((before.a, now.a), (before.b, now.b))
+
+
 def what_changed(before: DisagreementCase, now: DisagreementCase, name: Callable[[str], str] = str) -> tuple[str, ...]:
     """What is another than it was when a case was decided, in words; white space and typography do not count."""
     told = []
-    for old, new in ((before.a, now.a), (before.b, now.b)):
+    for old, new in same_sides(before, now):
         other = same_answer_form(old.answer) != same_answer_form(new.answer), not same_quotes(old, new)
         parts = [what for what, differs in zip(("the answer", "the quote"), other, strict=True) if differs]
         if parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from operator import itemgetter
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.audit.audit_doubts import WARNINGS, audit_doubts
 from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, POSITIONS, Audit, EconomyProbe, HeldPosition
 from hoofbeat.audit.audit_plan import Shard, read_shard
 from hoofbeat.audit.pair_table import PartWriter, TableEnums, each_question
@@ -219,15 +220,31 @@ def _sum_metrics(shards: Sequence[Audit]) -> dict[str, object]:
             return one or two
         return cast("int", one) + cast("int", two)
 
+    own = (_TRIAL, WARNINGS)
     total: dict[str, Any] = {}
     for shard in shards:
         counts = shard.artefact.manifest.metrics
-        total = cast("dict[str, Any]", added(total, {name: value for name, value in counts.items() if name != _TRIAL}))
+        total = cast("dict[str, Any]", added(total, {name: value for name, value in counts.items() if name not in own}))
     if "economy" in total:  # each shard was checked by itself: what holds for all is the bound of the worst
         bounds = [cast("dict[str, Any]", shard.artefact.manifest.metrics["economy"])["bound"] for shard in shards]
         total["economy"]["bound"] = max(bounds)
     tried = [shard.artefact.manifest.metrics[_TRIAL] for shard in shards if _TRIAL in shard.artefact.manifest.metrics]
-    return {**total, **({_TRIAL: tried[0]} if tried else {})}
+    doubts = _doubts(shards, total)
+    return {**total, **({_TRIAL: tried[0]} if tried else {}), **({WARNINGS: doubts} if doubts else {})}
+
+
+def _doubts(shards: Sequence[Audit], total: Mapping[str, Any]) -> list[str]:
+    """Why the merged audit can't tell that its sources agree: what holds for a shard may not hold for all."""
+    labels = cast("dict[str, int]", total.get("labels", {}))
+    counts = [shard.artefact.manifest.counts for shard in shards]
+    found = audit_doubts(
+        shards[0].artefact.manifest.models,
+        cast("dict[str, int]", total.get("citations", {})),
+        judged=sum(labels.values()) - labels.get(shards[0].pack.absent, 0),
+        pairs=sum(each.kept + each.failed for each in counts),
+        questions=sum(len(shard.questions) for shard in shards),
+    )
+    return list(found)
 
 
 def _manifest(

@@ -20,6 +20,7 @@ import msgspec
 
 from hoofbeat.audit.answers_by_source import WINDOW, answer_from_sources
 from hoofbeat.audit.answers_file import decide_absence
+from hoofbeat.audit.audit_doubts import WARNINGS, audit_doubts
 from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, POSITIONS, Audit, OrderProbe
 from hoofbeat.audit.audit_plan import AuditPlan
 from hoofbeat.audit.economy.economy_audit import CarriedLabels, prepare_economy
@@ -354,6 +355,16 @@ def audit_sources(
             metrics["uncompared"] = len(alone)
         if trial is not None:
             metrics["trial"] = dict(trial)
+        roles = {"answer": model, **judge_roles(judge)}
+        doubts = audit_doubts(
+            {role: each.identity for role, each in roles.items()},
+            answered.citations,
+            judged=compared.labels.total() - compared.labels[plan.pack.absent],
+            pairs=compared.pairs,
+            questions=len(questions),
+        )
+        if doubts:
+            metrics[WARNINGS] = list(doubts)
         sorter = [plan.economy.sorter] if plan.economy else []
         used = {id(each): each for each in (model, *pair_judge.models, *sorter)}
         cost = sum((each.cost for each in used.values()), line_cost())

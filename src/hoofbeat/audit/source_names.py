@@ -151,6 +151,17 @@ class SourceNames:
         """Two sources: `X and Y`."""
         return f"{self.short(a)} and {self.short(b)}"
 
+    def both_judged(self, reasoning: str, a: str, b: str) -> str:
+        """Two sources in the order in which the judge saw them: `X and Y`."""
+        return self.both(*judged_order(reasoning, a, b))
+
+    def topic_in_order(self, topic: str, reasoning: str, a: str, b: str) -> str:
+        """What two sources differ in, for a table that lists them in another order than the judge: it names that."""
+        first, second = judged_order(reasoning, a, b)
+        if (first, second) == (a, b) or not _ORDERED.search(topic):
+            return topic
+        return f"{topic} [in this order: {self.short(first)}, {self.short(second)}]"
+
     def with_names(self, reasoning: str, a: str, b: str) -> str:
         """A judge's words on two sources, with their names where it plainly speaks of "source A" or "source B"."""
         return name_sides(reasoning, a, b, self.short)
@@ -213,38 +224,80 @@ def _first_name(source: AuditSource, facet: str) -> str:
 
 
 _OPENING = re.compile(r"\A\(A is (?P<first>.+?), B is (?P<second>.+?)\.\) ")
+_CARRIED = re.compile(r"\ACarried from (?P<first>.+?) \(A\) and (?P<second>.+?) \(B\): ")
+_ORDERED = re.compile(r"(?<!\w)(?:vs\.?|versus|against|rather than|instead of)(?!\w)|\b[AB]\b", re.IGNORECASE)
 _NOUNS = "source|answer|guideline|handbook|document|text|statement|side|policy"
 _VERBS = (
-    "recommends|says|states|advises|tells|allows|gives|suggests|requires|instructs|specifies|permits|forbids|warns|"
-    "adds|sets|lists|offers|limits|restricts|prohibits|does not|is silent|is stricter|is more|is less|only"
+    "recommends?|says?|states?|advises?|tells?|allows?|gives?|suggests?|requires?|instructs?|specif(?:ies|y)|permits?|"
+    "forbids?|warns?|adds?|sets?|lists?|offers?|limits?|restricts?|prohibits?|does|do|is|are|has|have|only|would|could|"
+    "may|might|also|both|leaves?|names?|asks?|calls?|starts?|begins?|excludes?|includes?|mentions?"
 )
 _SIDES = re.compile(
     rf"\b(?:(?:[Tt]he\s+)?(?P<nouns>[A-Za-z]+s)\s+A\s+and\s+B\b"
     rf"|(?:[Tt]he\s+)?(?:{_NOUNS}|{_NOUNS.title()})(?:\s+of\s+[Ss]ource)?\s+(?P<side>[AB])(?![\w-])"
-    rf"|(?P<bare>[AB])(?=\s+(?:{_VERBS})\b))"
+    rf"|(?P<before>(?:(?:[Rr]eaders?|[Pp]atients?|[Pp]eople|[Ff]ollowers?|[Ww]ording|[Ll]imit|[Aa]dvice)\s+of|what|"
+    rf"[Uu]nlike|[Ff]ollowing|[Aa]ccording\s+to|[Uu]nder|by)\s+)(?P<after>[AB])(?![\w-])"
+    rf"|(?P<both>[AB])\s+and\s+[AB]\b"
+    rf"|(?P<bare>[AB])(?=['’]s\b|\s+(?:{_VERBS})\b))"
 )
-_CLAUSE = re.compile(r"(?:\A|[.;:,(]\s*|\b(?:while|whereas|and|but|because|that|so|if|than)\s+)\Z")
+_CLAUSE = re.compile(
+    r"(?:\A|[.;:,(]\s*|\b(?:while|whereas|and|but|because|that|so|if|than|where|when|[Bb]oth|between|to)\s+)\Z"
+)
+_OTHERS = re.compile(
+    r"\b(?:hepatitis|vitamins?|types?|groups?|grades?|influenza|class|level)\s+[AB](?:(?:,|\s+and|\s+or)\s+[A-E])*\b",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"(?<![\w-])(?:B|(?<![.:;!?]\s)(?<!\A)A)(?![\w-])")
+
+
+def judged_order(reasoning: str, a: str, b: str) -> tuple[str, str]:
+    """Two sources in the order in which the judge saw them, which its reasoning tells.
+
+    What a judge says in short ("38.5 vs 38.0 °C") is in this order, so pairs are listed in it wherever that is shown.
+    """
+    opening = _OPENING.match(reasoning) or _CARRIED.match(reasoning)
+    exchanged = opening is not None and (opening["first"] == b or opening["second"] == a)
+    return (b, a) if exchanged else (a, b)
 
 
 def name_sides(reasoning: str, a: str, b: str, name: Callable[[str], str]) -> str:
     """A judge's words with the names of the two sources in the place of its letters.
 
-    A stored reasoning begins with who is A and who is B where the judge was shown the second source first. A bare
-    letter is replaced only where a clause begins with it and a verb of saying follows: "hepatitis B" stays.
+    A stored reasoning begins with who is A and who is B where the judge was shown the second source first, or where the
+    label is from another pair. A bare letter is replaced only where it can't be anything else: "hepatitis B" stays.
+    Where letters are left, the end of the text says whom they mean.
     """
-    first, second = name(a), name(b)
+    first, second = map(name, judged_order(reasoning, a, b))
+    lead = ""
     if opening := _OPENING.match(reasoning):
         reasoning = reasoning[opening.end() :]
-        if opening["first"] == b or opening["second"] == a:
-            first, second = second, first
+    elif opening := _CARRIED.match(reasoning):
+        reasoning = reasoning[opening.end() :]
+        first, second = name(opening["first"]), name(opening["second"])
+        lead = f"Label of the pair {first} and {second}: "
     sides = {"A": first, "B": second}
 
     def named(match: re.Match[str]) -> str:
+        starts = _CLAUSE.search(reasoning[: match.start()])
         if noun := match["nouns"]:
             known = re.fullmatch(rf"(?:{_NOUNS})s", noun, re.IGNORECASE)
             return f"{first} and {second}" if known else match[0]
         if match["side"]:
             return sides[match["side"]]
-        return sides[match["bare"]] if _CLAUSE.search(reasoning[: match.start()]) else match[0]
+        if match["after"]:
+            return f"{match['before']}{sides[match['after']]}"
+        if match["both"]:
+            return f"{sides[match['both']]} and {sides[match[0][-1]]}" if starts else match[0]
+        return sides[match["bare"]] if starts else match[0]
 
-    return _SIDES.sub(named, reasoning)
+    told = _SIDES.sub(named, reasoning)
+    left = _LETTER.search(_without(told, (first, second)))
+    return f"{lead}{told}{f' (A: {first}; B: {second}.)' if left else ''}"
+
+
+def _without(text: str, names: Iterable[str]) -> str:
+    """A text without the names in it and things such as hepatitis B, which have letters of their own."""
+    text = _OTHERS.sub("_", text)
+    for each in names:
+        text = text.replace(each, "_") if each else text
+    return text

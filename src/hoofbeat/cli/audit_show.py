@@ -125,7 +125,7 @@ class _Page:
             self._line(f"did not fit: {name}", "yellow")
 
     def _pair(self, pair: Comparison) -> None:
-        both = self._names.both(pair.a, pair.b)
+        both = self._names.both_judged(pair.reasoning, pair.a, pair.b)
         if pair.failure is not None:
             self._line(f"\n{both}: no label ({pair.failure.kind}: {pair.failure.message})", "red")
             return

@@ -87,8 +87,13 @@ def _show_unjudged(screen: Screen, artefact: Artefact) -> None:
     )  # fmt: skip
 
 
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
 def show_disagreements(screen: Screen, audit: Audit) -> None:
     """How many pairs of sources disagree, and for each question the most serious pair: who differs on what."""
+    from hoofbeat.audit.audit_doubts import WARNINGS, doubt_words
     from hoofbeat.audit.findings.relations import RelationLabels
     from hoofbeat.audit.findings.serious_divergence import serious_pairs
 
@@ -103,6 +108,8 @@ def show_disagreements(screen: Screen, audit: Audit) -> None:
     if not judged:
         screen.title("No two sources answer the same question, so nothing could be compared")
         return
+    if doubt := doubt_words(tuple(map(str, _listed(audit.artefact.manifest.metrics.get(WARNINGS))))):
+        screen.say(f"warning: {doubt}")
     share = f" ({differ / judged:.0%})" if judged >= 20 else ""
     on = f", on {len(found):,} of {count_of(len(audit.questions), 'question')}" if differ else ""
     screen.title(f"{differ:,} of {count_of(judged, 'pair')} of answers disagree{share}{on}")
@@ -114,7 +121,7 @@ def show_disagreements(screen: Screen, audit: Audit) -> None:
         about = f": {cut(pair.topic, 80)}" if pair.topic else ""
         more = f" ({count_of(pair.alike - 1, 'more pair')} like it)" if pair.alike > 1 else ""
         screen.say(f"{pair.question}: {cut(texts.get(pair.question, ''), 100)}")
-        screen.say(f"{audit.names.both(pair.a, pair.b)}: {facts}{about}{more}", indent=4)
+        screen.say(f"{audit.names.both(*pair.order)}: {facts}{about}{more}", indent=4)
     if len(found) > _QUESTIONS:
         screen.say(f"and {len(found) - _QUESTIONS:,} more questions:")
     if found:

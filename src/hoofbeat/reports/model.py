@@ -357,11 +357,12 @@ Block = (
 class PlainSummary(Struct, frozen=True, kw_only=True):
     """A result in plain sentences for one page: what was asked and found, how sure it is, what to do, what it is not.
 
-    The last are its `limits`.
+    The last are its `limits`. A `warning` comes before all of them: why the result can't be relied on.
     """
 
     title: str
     subtitle: str = ""
+    warning: str = ""
     asked: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     sure: tuple[str, ...] = ()

@@ -77,6 +77,7 @@ class _Columns(Struct, frozen=True, kw_only=True):
     level: NDArray[np.int8]
     topic: NDArray[np.int32]
     score: NDArray[np.uint8]
+    exchanged: NDArray[np.bool_]
 
 
 class AuditIndex:
@@ -198,14 +199,15 @@ class AuditIndex:
         return before, after
 
     def pair_row(self, row: int) -> AuditPairRow:
-        """A pair as a list shows it."""
+        """A pair as a list shows it: its sources in the order in which the judge saw them."""
         rows = self._columns
+        first, second = (rows.b, rows.a) if rows.exchanged[row] else (rows.a, rows.b)
         topic = int(rows.topic[row])
         return AuditPairRow(
             row=row,
             question=int(rows.question[row]) + 1,
-            a=int(rows.a[row]) + 1,
-            b=int(rows.b[row]) + 1,
+            a=int(first[row]) + 1,
+            b=int(second[row]) + 1,
             label=(*self.domain.order, NO_LABEL)[rows.label[row]],
             level=("", *self.levels)[rows.level[row] + 1],
             topic=self.topics[topic][0] if topic >= 0 else "",
@@ -260,8 +262,17 @@ def index_audit(facts: AuditFacts) -> AuditIndex:
         level=level,
         topic=topic,
         score=_scores(facts.pairs, level),
+        exchanged=_exchanged(facts.frame),
     )
     return AuditIndex(facts, columns, topics, *_answers(facts.audit))
+
+
+def _exchanged(frame: polars.LazyFrame) -> NDArray[np.bool_]:
+    """Of each pair whether the judge saw its second source first, which the reasoning says at its beginning."""
+    reasoning, a, b = (polars.col(name).cast(polars.String) for name in ("reasoning", "a", "b"))
+    begins = reasoning.str.starts_with(polars.format("(A is {}, B is {}.) ", b, a)).fill_null(value=False)
+    found: NDArray[np.bool_] = frame.select(begins.alias("exchanged")).collect().to_series().to_numpy()
+    return found
 
 
 def _moved(names: Sequence[str], known: Sequence[str], what: str) -> Rows:

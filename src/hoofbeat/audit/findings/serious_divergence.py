@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, diverging_rows, pairs_of, sure_rows
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, groups_of, unknown_question
+from hoofbeat.audit.source_names import judged_order
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import FEW, LEVEL, SAMPLES, Interval, percentiles
 from hoofbeat.records import Answer, Passage, Question
@@ -43,6 +44,11 @@ class SeriousPair(Struct, frozen=True, kw_only=True):
     basis: str
     judge: str
     alike: int
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """The two sources in the order in which the judge saw them, which its topic is in."""
+        return judged_order(self.reasoning, self.a, self.b)
 
 
 class SourceSide(Struct, frozen=True, kw_only=True):

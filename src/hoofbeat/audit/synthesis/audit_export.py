@@ -177,6 +177,10 @@ class PairWords:
         words = [cell for both in zip(*parts, strict=True) for cell in both]
         return [self._texts.get(question, ""), names.full(a), names.full(b), *words]
 
+    def topic(self, topic: str, reasoning: str, a: str, b: str) -> str:
+        """What the sources differ in, with the order it is told in where that is not the order of the row."""
+        return self._audit.names.topic_in_order(topic, reasoning, a, b)
+
     def reasoning(self, reasoning: str, a: str, b: str) -> str:
         """The judge's words with the names of the sources."""
         return self._audit.names.with_names(reasoning, a, b)
@@ -200,10 +204,11 @@ def cell_text(value: object) -> str:
 
 def _cells(audit: Audit) -> Iterator[list[str]]:
     words = PairWords(audit)
-    place = COLUMNS.index("reasoning")
+    place, topic = COLUMNS.index("reasoning"), COLUMNS.index("topic")
     for _, rows in each_question(audit.artefact.file(PAIRS)):
         for row in rows.select(COLUMNS).iter_rows():
             question, a, b, *_ = cells = [_written(cell) for cell in row]
+            cells[topic] = words.topic(cells[topic], cells[place], a, b)
             cells[place] = words.reasoning(cells[place], a, b)
             yield [*cells, *words.cells(question, a, b)]
 

@@ -19,6 +19,7 @@ from hoofbeat.audit.answer_lines import line_of
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
+from hoofbeat.audit.source_citations import STAGE as CITATIONS
 from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_value
@@ -28,6 +29,9 @@ from hoofbeat.text import one_line, some_of
 AGREES, ADDS, DIFFERS, OPPOSES, ALONE, UNKNOWN = "agrees", "adds", "differs", "opposes", "alone", "unknown"
 """How a statement relates to the others: they agree, they agree with different details, it differs, it says the
 opposite of another (by the strongest label), nobody else speaks, or its pairs have no label."""
+
+UNGROUNDED = "ungrounded"
+"""An answer that would agree, but whose quote is not in the source: what it says may not be what the source says."""
 
 ANSWERS, SILENT, FAILED, UNASKED = "answers", "silent", "failed", "not asked"
 """What a source did with a question."""
@@ -48,7 +52,8 @@ class SourceStatement(Struct, frozen=True, kw_only=True):
     `first_sentence`: the line is the answer's first sentence, for no line was asked for. `position` counts from 1, the
     largest first; 0 is none. Of a statement that differs, `shared_with` names the institutions that share its position,
     `opposite_to` those whose pair with it has the strongest label. `newer_differs` names a newer document that says
-    otherwise, where no document as new agrees with it.
+    otherwise, where no document as new agrees with it. It is not `grounded` if its quotes were looked for in the source
+    and none was found.
     """
 
     source: str
@@ -72,6 +77,7 @@ class SourceStatement(Struct, frozen=True, kw_only=True):
     url: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
+    grounded: bool = True
 
 
 class SynthesisCell(Struct, frozen=True, kw_only=True):
@@ -232,6 +238,7 @@ def _statement(answer: Answer, names: SourceNames, url: str) -> SourceStatement:
         passages=tuple(dict.fromkeys([*(place for step in quoted for place in step.found), *cited])),
         url=url,
         warnings=answer.warnings,
+        grounded=bool(quoted) or not any(step.stage == CITATIONS for step in answer.trace),
     )
 
 
@@ -267,6 +274,8 @@ def synthesis_row(
         mine = {other: both[source, other] for other in speaking if other != source and (source, other) in both}
         outside = len(groups) > 1 and (not majority or place[source] > 1)
         mark = _mark(mine, outside=outside, alone=len(speaking) == 1, domain=domain)
+        if not each.grounded and mark in (AGREES, ADDS):
+            mark = UNGROUNDED
         group = groups[place[source] - 1]
         opposed = [other for other, label in mine.items() if mark == OPPOSES and label == domain.order[-1]]
         return replace(
@@ -376,7 +385,11 @@ def _verdict(
         return ("Both are silent" if len(asked) == 2 else "All are silent") if quiet else "No source was asked"
     silent = f"; {len(quiet)} silent" if quiet and len(asked) > 2 else ""
     opposed = any(each.mark == OPPOSES for each in statements)
-    return f"{_views(spoken, majority=majority, opposed=opposed)}{silent}"
+    loose = sum(each.state == ANSWERS and not each.grounded for each in statements)
+    if len(spoken) == 1 and len(spoken[0]) > 1 and loose == sum(each.state == ANSWERS for each in statements):
+        return f"Answers are alike but not grounded{silent}"
+    doubt = f"; {loose} not grounded" if loose else ""
+    return f"{_views(spoken, majority=majority, opposed=opposed)}{silent}{doubt}"
 
 
 def _views(spoken: Sequence[Sequence[str]], *, majority: bool, opposed: bool) -> str:

@@ -44,6 +44,7 @@ def to_summary(summary: PlainSummary, notice: str, version: str) -> bytes:
     stream = io.BytesIO()
     canvas = Canvas(stream, pagesize=A4, invariant=1)
     summary = replace(summary, title=cut(summary.title, 160), subtitle=cut(summary.subtitle, 200))
+    summary = replace(summary, warning=cut(summary.warning, _LONGEST))
     canvas.setTitle(summary.title)
     canvas.setAuthor(f"Hoofbeat {version}")
     canvas.setSubject(notice)
@@ -91,12 +92,16 @@ def _flow(summary: PlainSummary, foot: str, font: str, size: float) -> list[Any]
     item = ParagraphStyle("item", base, leftIndent=1.1 * size, bulletIndent=0)
     small = ParagraphStyle("small", base, fontSize=0.85 * size, textColor="#4a5560", spaceBefore=0.5 * size)
 
+    warning = ParagraphStyle("warning", base, fontName=bold, textColor="#8a1c1c", spaceBefore=0.5 * size)
+
     def paragraph(text: str, style: ParagraphStyle, bullet: str = "") -> Any:
         return Paragraph(escape(_printable(text, font)), style, bulletText=bullet or None)
 
     flow = [paragraph(summary.title, title)]
     if summary.subtitle:
         flow.append(paragraph(summary.subtitle, small))
+    if summary.warning:
+        flow.append(paragraph(summary.warning, warning))
     for name, words in _PARTS.items():
         sentences: Sequence[str] = getattr(summary, name)
         if sentences:
@@ -129,7 +134,12 @@ def _printable(text: str, font: str) -> str:
 
 def _font_of(summary: PlainSummary) -> str:
     """The font that every reader has, unless the text needs another script and this machine has a font for it."""
-    told = [summary.title, summary.subtitle, *(each for part in _PARTS for each in getattr(summary, part))]
+    told = [
+        summary.title,
+        summary.subtitle,
+        summary.warning,
+        *(each for part in _PARTS for each in getattr(summary, part)),
+    ]
     try:
         "".join(map(one_line, told)).translate(_PLAIN).encode("cp1252")
     except UnicodeEncodeError:

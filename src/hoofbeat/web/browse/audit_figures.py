@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.answer_changes import word_changes
+from hoofbeat.audit.audit_doubts import doubt_words
 from hoofbeat.audit.findings.serious_divergence import SeriousPair
 from hoofbeat.audit.findings.source_profiles import pair_rates
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.page import linked_html, rate_matrix
 from hoofbeat.reports.pair_index import AuditIndex, index_audit
 from hoofbeat.reports.sections.audits import shift_chapters
-from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, read_facts, said_by_sources
+from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, facts_doubts, read_facts, said_by_sources
 from hoofbeat.reports.sections.audits.audit_summary import (
     cards,
     grounded_blocks,
@@ -43,6 +44,7 @@ _PREFIX = "audit"
 class AuditFigures(Struct, frozen=True, kw_only=True):
     """What the pages on an audit say; charts, tables and matrices are kept as they stand on the page."""
 
+    doubt: str
     synthesis: Markup
     summary: str
     notes: tuple[str, ...]
@@ -143,6 +145,7 @@ def _figures(folder: Folder, facts: AuditFacts) -> AuditFigures:
 
     rates = [*rate_blocks(facts, spans, _PREFIX), *grounded_blocks(facts, said, _PREFIX)] if some else []
     return AuditFigures(
+        doubt=doubt_words(facts_doubts(facts, said)),
         synthesis=linked_html(synthesis_blocks(facts.audit, _PREFIX, answer, own_notes=False)[1:]),
         summary=summary(facts, said),
         notes=notes(facts) if some else (),

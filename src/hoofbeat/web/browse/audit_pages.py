@@ -406,7 +406,7 @@ def audit_pair(request: Request, slug: str, number: int, a: int, b: int) -> HTML
     return render(
         request,
         "browse/pair.html",
-        title=f"{index.names.both(pair.a, pair.b)}: {cut(index.questions[place].text, _TITLE)}",
+        title=f"{index.names.both_judged(pair.reasoning, pair.a, pair.b)}: {cut(index.questions[place].text, _TITLE)}",
         folder=folder,
         number=number,
         question=index.questions[place],

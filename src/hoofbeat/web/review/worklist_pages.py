@@ -24,6 +24,7 @@ from hoofbeat.audit.disagreement_cases import (
     find_reference,
     opponents,
     read_cases,
+    same_sides,
     worklist,
     worklist_cells,
 )
@@ -295,7 +296,7 @@ def _changes(row: WorklistRow, opened: AuditCases) -> tuple[Block, ...]:
     when = row.decision.audit or "earlier", opened.audit.artefact.path.name
     return tuple(
         change_view(old, new, f"{names.full(new.source)}", when)
-        for old, new in ((seen.a, row.case.a), (seen.b, row.case.b))
+        for old, new in same_sides(seen, row.case)
         if old != new
     )
 

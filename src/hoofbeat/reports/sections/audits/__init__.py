@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.audit_doubts import doubt_words
 from hoofbeat.audit.case_records import CaseDecision
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.source_profiles import source_rows
 from hoofbeat.audit.synthesis.synthesis_table import topics_in_words
-from hoofbeat.reports.model import Block, Card, Heading, Text
+from hoofbeat.reports.model import Block, Card, Heading, Lead, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, PlantedLabels, ReportSection
 from hoofbeat.reports.sections.audits.audit_change_blocks import shift_chapters, shifts
 from hoofbeat.reports.sections.audits.audit_facts import (
     AuditAnswers,
     AuditFacts,
     audit_domain,
+    facts_doubts,
     read_facts,
     said_by_sources,
 )
@@ -161,7 +163,14 @@ def audit_chapter(
     blocks += _reading(facts, kept, said, known, themes, prefix)
     subject = topics_in_words(audit.questions) or artefact.manifest.title or artefact.path.name
     worst = lead_of(facts, serious, anchors)
-    leads = (relations_lead(facts, spans, f"#{prefix}"), *([worst] if worst else []), *more_leads(facts, spans, prefix))
+    doubts = facts_doubts(facts, said)
+    doubt = (Lead(doubt_words(doubts), f"#{prefix}-trust", "See why"),) if doubts else ()
+    leads = (
+        *doubt,
+        relations_lead(facts, spans, f"#{prefix}"),
+        *([worst] if worst else []),
+        *more_leads(facts, spans, prefix),
+    )
     return Chapter(
         title=f"Source audit: {subject}",
         id=prefix,
@@ -172,7 +181,7 @@ def audit_chapter(
         leads=leads if facts.found.pairs else (),
         notes=notes(facts) if facts.found.pairs else (),
         figures=_figures(facts, said),
-        summary=audit_page_summary(facts, spans, serious, subject),
+        summary=audit_page_summary(facts, spans, serious, subject, doubts),
         files=(
             synthesis_file(audit, prefix),
             *(matrix_files(facts, strips, order, prefix) if facts.found.pairs else ()),

@@ -9,6 +9,7 @@ import polars
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.audit_doubts import audit_doubts
 from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings.pair_arrays import AuditPairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
@@ -203,6 +204,18 @@ class AuditAnswers(Struct, frozen=True, kw_only=True):
     def states(self) -> dict[AnswerKey, str]:
         """Of each answer whether the source `answered`, is `absent`, or `failed`."""
         return {(item.question, item.source): state_of(item) for item in self.slim}
+
+
+def facts_doubts(facts: AuditFacts, said: AuditAnswers) -> tuple[str, ...]:
+    """Why this audit can't tell that its sources agree; also of audits whose manifest does not say it."""
+    found = facts.found
+    return audit_doubts(
+        facts.audit.artefact.manifest.models,
+        said.cited,
+        judged=found.judged,
+        pairs=found.pairs,
+        questions=len(facts.audit.questions),
+    )
 
 
 def read_facts(audit: Audit) -> AuditFacts:

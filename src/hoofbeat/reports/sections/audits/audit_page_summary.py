@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hoofbeat.audit.audit_doubts import doubt_words
 from hoofbeat.audit.findings.serious_divergence import SeriousPair
 from hoofbeat.reports.model import PlainSummary
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, question_texts
@@ -17,18 +18,23 @@ _SERIOUS = 3
 
 
 def audit_page_summary(
-    facts: AuditFacts, spans: RateIntervals, serious: Sequence[SeriousPair], subject: str
+    facts: AuditFacts,
+    spans: RateIntervals,
+    serious: Sequence[SeriousPair],
+    subject: str,
+    doubts: tuple[str, ...] = (),
 ) -> PlainSummary | None:
-    """The page; None where nothing could be compared."""
+    """The page; None where nothing could be compared. `doubts` are why the audit can't tell that its sources agree."""
     if not facts.found.pairs:
         return None
     return PlainSummary(
         title=f"Do the sources agree? {subject}",
         subtitle=f"Folder: {facts.audit.artefact.path.name}.",
+        warning=doubt_words(doubts),
         asked=_asked(facts),
         found=_found(facts, serious),
         sure=_sure(facts, spans),
-        todo=_todo(serious),
+        todo=_todo(serious, doubts),
         limits=(
             "It does not say which source is right.",
             "A source counts as silent where no answer was found in what was read of it. It may still hold one.",
@@ -57,7 +63,7 @@ def _found(facts: AuditFacts, serious: Sequence[SeriousPair]) -> tuple[str, ...]
     for pair in serious[:_SERIOUS]:
         level = f", {pair.significance} significance" if pair.significance else ""
         told.append(
-            f"“{cut(texts.get(pair.question, pair.question), 130)}”: {facts.names.both(pair.a, pair.b)} "
+            f"“{cut(texts.get(pair.question, pair.question), 130)}”: {facts.names.both(*pair.order)} "
             f"({pair.label.lower()}{level}; {pair.question})."
         )
     return tuple(told)
@@ -83,7 +89,12 @@ def _sure(facts: AuditFacts, spans: RateIntervals) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _todo(serious: Sequence[SeriousPair]) -> tuple[str, ...]:
+def _todo(serious: Sequence[SeriousPair], doubts: tuple[str, ...]) -> tuple[str, ...]:
+    if doubts and not serious:
+        return (
+            "Take no decision from this audit: that it lists no disagreement does not mean that the sources agree.",
+            "Repeat it with a stronger model, or with more sources and questions. Check the quotations in the sources.",
+        )
     if not serious:
         return ("Nothing has to be decided. Repeat the audit when a source changes.",)
     asked = some_of([pair.question for pair in serious], _SERIOUS)

@@ -12,6 +12,7 @@ from hoofbeat.audit.findings.divergence_themes import plain_topic
 from hoofbeat.audit.findings.pair_arrays import each_matrix
 from hoofbeat.audit.findings.relations import RelationMatrix
 from hoofbeat.audit.pair_table import each_row
+from hoofbeat.audit.source_names import judged_order
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.reports.charts.bars import tone_of
@@ -193,7 +194,7 @@ def _pair_marks(facts: AuditFacts, pair: Comparison) -> tuple[tuple[str, str], .
     marks = [(pair.label or NO_LABEL, tone)]
     if pair.significance:
         marks.append((f"{pair.significance} significance", f"level{_level(facts.levels, pair.significance)}"))
-    marks.append((facts.names.both(pair.a, pair.b), ""))
+    marks.append((facts.names.both_judged(pair.reasoning, pair.a, pair.b), ""))
     if pair.topic:
         marks.append((cut(pair.topic, 90), ""))
     return tuple(marks)
@@ -221,7 +222,7 @@ def _view(facts: AuditFacts, pair: Comparison, sides: Mapping[AnswerKey, SideVie
     unknown = "This answer is not in the audit's table."
     a, b = (
         sides.get((pair.question, side)) or SideView(name=facts.names.full(side), text=unknown)
-        for side in (pair.a, pair.b)
+        for side in judged_order(pair.reasoning, pair.a, pair.b)
     )
     return PairView(
         a=a,

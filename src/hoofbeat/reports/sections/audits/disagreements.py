@@ -48,8 +48,12 @@ def lead_of(facts: AuditFacts, serious: list[SeriousPair], anchors: Mapping[Pair
     text = cut(question_texts(facts.audit.questions).get(worst.question, worst.question), 140)
     level = f"{worst.significance} significance, " if worst.significance else ""
     topic = f" It is about {cut(worst.topic, 80)}." if worst.topic else ""
-    both = facts.names.both(worst.a, worst.b)
-    others = f", as are {count_of(worst.alike - 1, 'more pair')}" if worst.alike > 1 else ""
+    both = facts.names.both(*worst.order)
+    others = (
+        f", as {'is' if worst.alike == 2 else 'are'} {count_of(worst.alike - 1, 'more pair')}"
+        if worst.alike > 1
+        else ""
+    )
     return Lead(
         f"The most serious disagreement ({level}{worst.question}) is on “{text}”: {both} are "
         f"{worst.label.lower()}{others}.{topic}",
@@ -70,7 +74,7 @@ def serious_blocks(
         (
             pair.question,
             cut(texts.get(pair.question, ""), 80),
-            facts.names.both(pair.a, pair.b),
+            facts.names.both(*pair.order),
             pair.label,
             pair.significance or "not given",
             cut(pair.topic, 80),

@@ -106,7 +106,13 @@ def pairs_file(facts: AuditFacts, prefix: str, most: int = LISTED) -> tuple[str,
     rows.sort(key=lambda row: order[row[0]])
     words = PairWords(facts.audit, {row[1] for row in rows})
     cells = (
-        [*row[1:-1], words.reasoning(row[-1] or "", row[2], row[3]), *words.cells(row[1], row[2], row[3])]
+        [
+            *row[1:6],
+            words.topic(row[6] or "", row[-1] or "", row[2], row[3]),
+            row[7],
+            words.reasoning(row[-1] or "", row[2], row[3]),
+            *words.cells(row[1], row[2], row[3]),
+        ]
         for row in rows
     )
     return f"pairs/{prefix}-diverging.csv", csv_text((*names, *PAIR_WORDS), cells).encode()

@@ -26,6 +26,7 @@ from hoofbeat.audit.synthesis.synthesis_table import (
     OPPOSES,
     ROWS,
     SILENT,
+    UNGROUNDED,
     UNKNOWN,
     SourceStatement,
     SynthesisCell,
@@ -50,13 +51,14 @@ from hoofbeat.text import cut
 PAGES = 12
 """How many printed pages of tables a report has at most; the file beside it has every question."""
 
-_SIGNS = {AGREES: "=", ADDS: "+", DIFFERS: "≠", OPPOSES: "⇄", ALONE: "○", UNKNOWN: "?"}
+_SIGNS = {AGREES: "=", ADDS: "+", DIFFERS: "≠", OPPOSES: "⇄", ALONE: "○", UNGROUNDED: "!", UNKNOWN: "?"}
 _WORDS = {
     AGREES: "agrees with all or most others",
     ADDS: "agree, with different details",
     DIFFERS: "DIFFERS from others that answer",
     OPPOSES: "OPPOSITE to the one named",
     ALONE: "the only one that answers",
+    UNGROUNDED: "not grounded: its quote was not found in the source, so its agreement does not count",
     UNKNOWN: "could not be compared",
 }
 _SILENT_WORDS = "silent: no answer found in what was read of the document"
@@ -256,6 +258,8 @@ def _statement(each: SourceStatement, number: int, link: str, *, dated: bool, na
         tag = f"OPPOSITE to {listed(each.opposite_to)}" if each.opposite_to else "OPPOSITE"
     elif each.mark == DIFFERS:
         tag = f"DIFFERS with {listed(each.shared_with)}" if each.shared_with else "DIFFERS"
+    if not each.grounded:
+        tag = ", ".join(filter(None, (tag, "NOT GROUNDED")))
     grade = cut(graded(each), _STRENGTH) if narrow else graded(each)
     newer = each.newer_differs.rpartition(" ")[2] if narrow else each.newer_differs
     flags = [f"newer: {newer} says otherwise"] if newer else []

@@ -1,0 +1,55 @@
+"""Why an audit can't tell that its sources agree, in words: for its manifest and the first lines of every page.
+
+Few disagreements are good news only if the models could find them. A model that is too small, answers whose quotes are
+not in the source, or hardly any compared pair would look the same, and a committee must not take them for agreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoofbeat.models.embedded import DEFAULT_MODEL
+
+WARNINGS = "warnings"
+"""What the doubts are called among the metrics of a manifest; an audit without doubts has none."""
+
+_TINY = f"embedded:{DEFAULT_MODEL}"
+_FOUND = ("quoted", "quote elsewhere")
+_COUNTS = ("answers", "citing")
+_MIN_PAIRS = 3
+_SHARE = 0.5
+"""At least this share of answers has a quote that was found, and this many compared pairs per question are there."""
+
+
+def audit_doubts(
+    models: Mapping[str, str], cited: Mapping[str, int], *, judged: int, pairs: int, questions: int
+) -> tuple[str, ...]:
+    """The reasons for doubt, each as a part of a sentence; none where the audit can tell.
+
+    `models` are identities by role, `cited` the counts of `count_citations`, `judged` the pairs with two answers and a
+    label. Answers that were never checked against a source (those of a file) give no reason.
+    """
+    told = []
+    if small := _small_roles(models):
+        told.append(f"the model that {' and '.join(small)} has 135 million parameters, which is too small for this")
+    answers = cited.get("answers", 0)
+    grounded = min(sum(cited.get(name, 0) for name in _FOUND), max(0, answers - cited.get("quote not found", 0)))
+    checked = cited.get("citing", 0) or any(name not in _COUNTS and count for name, count in cited.items())
+    if checked and grounded < _SHARE * answers:
+        told.append(f"only {grounded:,} of {answers:,} answers quote words that were found in their source")
+    if pairs and (judged < min(pairs, _MIN_PAIRS) or judged < _SHARE * questions):
+        told.append(f"only {judged:,} of {pairs:,} pairs of answers could be compared")
+    return tuple(told)
+
+
+def _small_roles(models: Mapping[str, str]) -> list[str]:
+    """What the smallest model did in the audit, in words."""
+    roles = {role.partition(":")[0] for role, name in models.items() if name.partition("@")[0] == _TINY}
+    return [words for role, words in (("answer", "answered"), ("judge", "compared the answers")) if role in roles]
+
+
+def doubt_words(doubts: tuple[str, ...]) -> str:
+    """The doubts as a sentence; empty where there are none."""
+    if not doubts:
+        return ""
+    return f"This audit can't say how far the sources agree, because {'; '.join(doubts)}."
