@@ -45,11 +45,12 @@ values.filter(polars.col("measure") == "nDCG@10").pivot(on="line", index="query"
 # %% [markdown]
 # ## Is the difference more than chance?
 #
-# Each pair of lines is compared on the same questions. The interval is a bootstrap over questions; p is corrected for
-# the number of comparisons (Holm). An interval that includes 0 means: these 20 questions can't distinguish the two.
+# Each pair of lines is compared on the same questions: the second minus the first. `interval_by` names the
+# method of the interval; p is corrected for the number of comparisons (Holm). An interval that includes 0 means: these
+# 20 questions can't distinguish the two.
 
 # %%
 compared = hb.compare(rankings, HERE / "comparison")
 compared.table("pairs").filter(polars.col("measure") == "nDCG@10").select(
-    "a", "b", "difference", "low", "high", "p_holm"
+    "first", "second", "second_minus_first", "low", "high", "interval_by", "p_holm"
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+
+import pytest
 
 from hoofbeat.store import open_artefact
 from tests.cli.support import hoofbeat, json_of
@@ -32,6 +35,23 @@ def test_before_and_after(tmp_path: Path) -> None:
     for name in ("pairs.tsv", "systems.tsv", "flips.tsv", "flipped.jsonl", "report.html", "report.md"):
         assert made.has(name)
     assert (tmp_path / "page.html").read_bytes() == made.file("report.html").read_bytes()
+
+
+def test_heading_and_value_of_a_difference_agree(tmp_path: Path) -> None:
+    run_of(tmp_path / "before", chosen(BEFORE))
+    run_of(tmp_path / "after", chosen(AFTER))
+    told = hoofbeat("compare", "before", "after", "-o", "out", folder=tmp_path).stderr
+    share = (AFTER.count("r") - BEFORE.count("r")) / 40
+    assert "second − first, points" in told
+    assert f"+{100 * share:.1f}" in told
+    for name in ("pairs.tsv", "tables/pairs.csv"):
+        with (tmp_path / "out" / name).open(encoding="utf-8", newline="") as lines:
+            [row] = csv.DictReader(lines, delimiter="\t" if name.endswith("tsv") else ",")
+        assert float(row["second − first, fraction"]) == pytest.approx(share)
+        assert float(row["second − first, fraction"]) == pytest.approx(
+            float(row["accuracy, second"]) - float(row["accuracy, first"])
+        )
+        assert not [title for title in row if "points" in title]
 
 
 def test_what_is_not_the_same_measurement_is_said_at_the_terminal(tmp_path: Path) -> None:

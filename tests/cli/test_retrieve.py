@@ -92,7 +92,7 @@ def test_several_lines_are_compared_on_a_page(beir: Path, tmp_path: Path) -> Non
     assert "<svg" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     pairs = (tmp_path / "out" / "comparison" / "pairs.tsv").read_text(encoding="utf-8").splitlines()
-    assert pairs[0].split("\t")[:5] == ["measure", "a", "b", "n", "difference"]
+    assert pairs[0].split("\t")[:5] == ["measure", "first", "second", "n", "second_minus_first"]
     again = hoofbeat("compare", "out/01-bm25", "out/02-bm25-b-1-chunk-whole", "--json", folder=tmp_path)
     assert json_of(again)["metrics"] == value["metrics"]
     wrong = hoofbeat("compare", "out/01-bm25", folder=tmp_path, code=2)

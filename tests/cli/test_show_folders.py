@@ -70,7 +70,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("audit", "13 of 25 pairs of answers disagree (52%), on 4 of 6 questions"),
         ("exported-audit", "Exported 36 pairs of answers"),
         ("audits", "pairs with a silent source"),
-        ("compared", "difference, points"),
+        ("compared", "second − first, points"),
         ("report", "- Right answers."),
         ("theirs", "figure: 0.25"),
     ],

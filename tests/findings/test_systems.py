@@ -125,11 +125,15 @@ def test_a_table_of_systems() -> None:
     assert [row.system for row in table.ranked] == ["dense", "bm25", "same"]
     assert table.means[0].mean == pytest.approx(base.mean())
     assert table.means[0].interval == bootstrap_mean(base, seed=5)
-    assert [(row.a, row.b) for row in table.comparisons] == [("bm25", "dense"), ("bm25", "same"), ("dense", "same")]
+    assert [(row.first, row.second) for row in table.comparisons] == [
+        ("bm25", "dense"),
+        ("bm25", "same"),
+        ("dense", "same"),
+    ]
     first, second, _ = table.comparisons
-    assert first.paired == paired_difference(base, base + 0.2, seed=5)
-    assert (first.wins, first.ties, first.losses) == (0, 0, 60)
-    assert (second.wins, second.ties, second.losses, second.test.p) == (0, 60, 0, 1)
+    assert first.paired == paired_difference(base + 0.2, base, seed=5)
+    assert (first.better, first.same, first.worse) == (60, 0, 0)
+    assert (second.better, second.same, second.worse, second.test.p) == (0, 60, 0, 1)
     assert [row.p_holm for row in table.comparisons] == holm([row.test.p for row in table.comparisons])
     assert first.p_holm == pytest.approx(3 / 2001)
 
@@ -137,7 +141,7 @@ def test_a_table_of_systems() -> None:
 def test_against_a_baseline() -> None:
     systems = {"a": rows([0.1, 0.2]), "b": rows([0.3, 0.1]), "c": rows([0.5, 0.9])}
     table = compare_systems(systems, "nDCG@10", baseline="b")
-    assert [(row.a, row.b) for row in table.comparisons] == [("a", "b"), ("c", "b")]
+    assert [(row.first, row.second) for row in table.comparisons] == [("b", "a"), ("b", "c")]
     assert table.comparisons[1].paired.difference == pytest.approx(0.5)
     chosen = compare_systems(systems, "nDCG@10", names=["c"], baseline="b")
     assert [row.system for row in chosen.means] == ["b", "c"]

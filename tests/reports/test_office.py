@@ -35,7 +35,7 @@ from hoofbeat.reports.office.word_document import to_docx
 from hoofbeat.reports.office.workbook import sheet_names, to_xlsx
 from hoofbeat.reports.report_build import assemble, build_report
 from hoofbeat.reports.report_writer import report_files
-from hoofbeat.reports.tables import Column, Table, flat_rows, written
+from hoofbeat.reports.tables import Column, Table, sheet_rows, written
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.text import one_line
 from tests.reports import examples
@@ -113,7 +113,7 @@ def test_the_workbook_holds_every_table_with_its_numbers(report: Report) -> None
     assert next(iter(found)) == "Summary"
     assert report.leads[0].text in [row.get("B") for row in found["Summary"]]
     for table, rows in zip(tables.values(), list(found.values())[1:], strict=True):
-        header, flat = flat_rows(table)
+        header, flat = sheet_rows(table)
         assert next(row for row in rows if row)["A"] == one_line(f"{table.caption} (n = {table.counted})")
         body = rows[-len(flat) :] if flat else []
         for row, told in zip(flat, body, strict=True):

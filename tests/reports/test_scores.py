@@ -121,7 +121,7 @@ def test_grid_and_deltas(grid: Artefact) -> None:
     deltas = {(row["model"], row["condition"]): row for row in rows_of(grid, "run-1-differences")}
     assert set(deltas) == {("one", "oracle, letter"), ("two", "oracle, letter")}
     row = deltas["one", "oracle, letter"]
-    assert float(row["difference, points"]) == pytest.approx(0.3)
+    assert float(row["this − against, fraction"]) == pytest.approx(0.3)
     assert (row["only this right"], row["only that right"]) == ("12", "0")
     assert float(row["p"]) == pytest.approx(2 * 0.5**12)
     svg = grid.file("charts/run-1-grid.svg").read_text("utf-8")
@@ -136,7 +136,7 @@ def test_models_are_compared_under_the_same_condition(grid: Artefact) -> None:
         ("one", "two", "oracle, letter"),
     }
     by_condition = {row["condition"]: row for row in rows}
-    assert float(by_condition["closed, letter"]["difference, points"]) == pytest.approx(0.25)
+    assert float(by_condition["closed, letter"]["this − against, fraction"]) == pytest.approx(0.25)
     assert float(by_condition["closed, letter"]["Holm p"]) == pytest.approx(2 * 2 * 0.5**10)
 
 
@@ -152,8 +152,8 @@ def test_facets_and_rare(grid: Artefact, asked: list[Question]) -> None:
     row = next(row for row in rows_of(grid, "run-1-rare") if row["model"] == "one" and "closed" in row["condition"])
     on_rare, on_others = len(right & rare) / len(rare), len(right - rare) / (len(asked) - len(rare))
     assert float(row["rare, 95%"]) == pytest.approx(on_rare)
-    assert float(row["difference, points"]) == pytest.approx(on_rare - on_others)
-    assert float(row["difference, points low"]) <= on_rare - on_others <= float(row["difference, points high"])
+    assert float(row["difference, fraction"]) == pytest.approx(on_rare - on_others)
+    assert float(row["difference, fraction low"]) <= on_rare - on_others <= float(row["difference, fraction high"])
 
 
 def test_the_curve_ends_at_the_whole_case(grid: Artefact) -> None:
@@ -301,7 +301,7 @@ def test_images_against_text(asked: list[Question], tmp_path: Path) -> None:
     report = build(tmp_path / "report", scored.run(tmp_path / "run", asked, answers))
     row = rows_of(report, "run-1-images")[0]
     assert (row["condition"], row["against"]) == ("images, letter", "closed, letter")
-    assert float(row["difference, points"]) == pytest.approx(-0.15)
+    assert float(row["this − against, fraction"]) == pytest.approx(-0.15)
 
 
 def test_editions_with_and_without_images(asked: list[Question], tmp_path: Path) -> None:
@@ -314,11 +314,11 @@ def test_editions_with_and_without_images(asked: list[Question], tmp_path: Path)
     rows = {row["condition"]: row for row in rows_of(report, "run-2-editions")}
     assert list(rows) == ["images, letter (image edition)", "closed, letter (image edition, text only)"]
     assert {row["against"] for row in rows.values()} == {"closed, letter"}
-    assert float(rows["images, letter (image edition)"]["difference, points"]) == pytest.approx(0.15)
-    assert float(rows["closed, letter (image edition, text only)"]["difference, points"]) == pytest.approx(-0.25)
+    assert float(rows["images, letter (image edition)"]["this − against, fraction"]) == pytest.approx(0.15)
+    assert float(rows["closed, letter (image edition, text only)"]["this − against, fraction"]) == pytest.approx(-0.25)
     (within,) = rows_of(report, "run-2-images")
     assert (within["condition"], within["against"]) == ("images, letter", "closed, letter")
-    assert float(within["difference, points"]) == pytest.approx(0.4)
+    assert float(within["this − against, fraction"]) == pytest.approx(0.4)
 
 
 def test_questions_without_options_under_a_choice_protocol(asked: list[Question], tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_tied_systems_and_few_differing_questions(asked: list[Question], tmp_pat
     assert "Tied systems share a rank" in report.file("report.md").read_text("utf-8")
     (same,) = [row for row in rows_of(report, "run-1-models") if {row["model"], row["against"]} == {"one", "two"}]
     assert same["interval by"] == "Tango's score"
-    assert float(same["difference, points low"]) < 0 < float(same["difference, points high"])
+    assert float(same["this − against, fraction low"]) < 0 < float(same["this − against, fraction high"])
     assert float(same["p by clusters"]) == 1.0
 
 

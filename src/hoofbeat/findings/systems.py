@@ -74,17 +74,18 @@ class SystemMean(Struct, frozen=True, kw_only=True):
 
 
 class PairedComparison(Struct, frozen=True, kw_only=True):
-    """System `a` against system `b`: the mean of `a − b`, on how many questions `a` wins, ties and loses, and the test.
+    """What changes from the system `first` to the system `second`: the mean of `second − first`, and the test.
 
-    `p_holm` is corrected for all comparisons of the table.
+    `better`, `same` and `worse` count the questions on which the second is so. `p_holm` is corrected for all
+    comparisons of the table.
     """
 
-    a: str
-    b: str
+    first: str
+    second: str
     paired: Difference
-    wins: int
-    ties: int
-    losses: int
+    better: int
+    same: int
+    worse: int
     test: Randomisation
     p_holm: float = 1.0
 
@@ -119,6 +120,7 @@ def compare_systems(
 ) -> SystemTable:
     """Set systems against each other by one measure: every pair, or each against the baseline if one is named.
 
+    Every difference is the second minus the first; a baseline is the first of all its pairs.
     `names` picks systems and their order. `clusters` maps a question to what it shares with others (its source
     document): clusters are resampled, and change their sign, as a whole.
     """
@@ -130,8 +132,8 @@ def compare_systems(
         chosen.insert(0, baseline)
     questions, values = shared_values({name: systems[name] for name in chosen}, measure)
     clustered = cluster_labels(questions, clusters)
-    pairs = [(name, baseline) for name in chosen if name != baseline] if baseline else list(combinations(chosen, 2))
-    found = [_comparison(a, b, values, (clustered, samples, flips, seed)) for a, b in pairs]
+    pairs = [(baseline, name) for name in chosen if name != baseline] if baseline else list(combinations(chosen, 2))
+    found = [_comparison(*pair, values, (clustered, samples, flips, seed)) for pair in pairs]
     adjusted = holm(row.test.p for row in found)
     return SystemTable(
         measure=measure,
@@ -200,22 +202,22 @@ def _random_sums(delta: NDArray[np.float64], flips: int, seed: int) -> Iterator[
 
 
 def _comparison(
-    a: str,
-    b: str,
+    first: str,
+    second: str,
     values: Mapping[str, NDArray[np.float64]],
     how: tuple[Sequence[str] | None, int, int, int],
 ) -> PairedComparison:
     clusters, samples, flips, seed = how
-    first, second = values[a], values[b]
-    wins, losses = int((first - second > _SAME).sum()), int((second - first > _SAME).sum())
+    before, after = values[first], values[second]
+    better, worse = int((after - before > _SAME).sum()), int((before - after > _SAME).sum())
     return PairedComparison(
-        a=a,
-        b=b,
-        paired=paired_difference(first, second, clusters=clusters, samples=samples, seed=seed),
-        wins=wins,
-        ties=len(first) - wins - losses,
-        losses=losses,
-        test=randomisation_test(first, second, clusters=clusters, flips=flips, seed=seed),
+        first=first,
+        second=second,
+        paired=paired_difference(after, before, clusters=clusters, samples=samples, seed=seed),
+        better=better,
+        same=len(before) - better - worse,
+        worse=worse,
+        test=randomisation_test(after, before, clusters=clusters, flips=flips, seed=seed),
     )
 
 

@@ -12,27 +12,32 @@ from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, t
 
 def difference_table(table: SystemTable, name: str) -> Table:
     """Every comparison of the table: the paired difference with its interval, counts of questions, and the test."""
-    others = {row.b for row in table.comparisons}
-    one = len(others) == 1
-    columns = [
-        Column("system"),
-        *([] if one else [Column("against")]),
-        Column(f"{table.measure} gained", "number"),
-        *columns_of(f"{BY} | better:count | same:count | worse:count | p:p | p, Holm:p"),
-    ]
-    rows: list[tuple[Cell, ...]] = []
-    for row in table.comparisons:
-        names: tuple[Cell, ...] = (row.a,) if one else (row.a, row.b)
-        gained = triple(row.paired.difference, row.paired.interval)
-        rows.append((*names, gained, row.paired.interval.by, row.wins, row.ties, row.losses, row.test.p, row.p_holm))
-    against = f" from {table.comparisons[0].b}" if one else ""
+    columns = (
+        *columns_of("first | second"),
+        Column(f"{table.measure}, second − first", "number"),
+        *columns_of(f"{BY} | second better:count | same:count | second worse:count | p:p | p, Holm:p"),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            row.first,
+            row.second,
+            triple(row.paired.difference, row.paired.interval),
+            row.paired.interval.by,
+            row.better,
+            row.same,
+            row.worse,
+            row.test.p,
+            row.p_holm,
+        )
+        for row in table.comparisons
+    )
     return Table(
         name=name,
-        caption=f"Differences in {table.measure}{against}, paired by question",
+        caption=f"Differences in {table.measure} (second − first), paired by question",
         n=table.n,
         unit=clustered_unit(table.n, table.clusters),
-        columns=tuple(columns),
-        rows=tuple(rows),
+        columns=columns,
+        rows=rows,
         note=f"{difference_intervals(table)} {_tests(table)}",
     )
 

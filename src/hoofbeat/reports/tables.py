@@ -149,6 +149,9 @@ class Column(Struct, frozen=True):
     form: Form = "text"
 
 
+_POINTS = ", points"
+
+
 def triple(value: float | None, interval: Interval | None) -> Cell:
     """A figure with its interval as a cell; few observations are counted in it."""
     if value is None or interval is None:
@@ -199,11 +202,26 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 def flat_rows(table: Table) -> tuple[list[str], list[list[object]]]:
-    """A table's header and rows for a file: intervals in columns of their own, figures as numbers."""
+    """A table's header and rows for a file: intervals in columns of their own, figures as numbers.
+
+    Differences of shares are fractions, as the shares beside them are; where a page's heading says points, the file's
+    says so.
+    """
+    return _flattened(table, [_file_title(column) for column in table.columns])
+
+
+def sheet_rows(table: Table) -> tuple[list[str], list[list[object]]]:
+    """The same under the headings of the page, for a program that writes points as points."""
+    return _flattened(table, [column.title for column in table.columns])
+
+
+def _file_title(column: Column) -> str:
+    return f"{column.title.removesuffix(_POINTS)}, fraction" if column.title.endswith(_POINTS) else column.title
+
+
+def _flattened(table: Table, titles: Sequence[str]) -> tuple[list[str], list[list[object]]]:
     widths = [max((_width(row[place]) for row in table.rows), default=1) for place in range(len(table.columns))]
-    header = [
-        column.title + head for column, width in zip(table.columns, widths, strict=True) for head in _HEADS[width]
-    ]
+    header = [title + head for title, width in zip(titles, widths, strict=True) for head in _HEADS[width]]
     rows = [
         [part for cell, width in zip(row, widths, strict=True) for part in _parts(cell, width)] for row in table.rows
     ]

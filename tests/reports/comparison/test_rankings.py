@@ -116,12 +116,13 @@ def test_tables_tell_what_the_findings_found() -> None:
     first = table(report, "differences").rows[0]
     found = compared.comparisons[0]
     assert first == (
+        "bm25",
         "minilm",
         (found.paired.difference, found.paired.interval.low, found.paired.interval.high),
         found.paired.interval.by,
-        found.wins,
-        found.ties,
-        found.losses,
+        found.better,
+        found.same,
+        found.worse,
         found.test.p,
         found.p_holm,
     )
@@ -285,7 +286,14 @@ def test_a_report_and_a_comparison_of_the_same_rankings_print_the_same_figures(t
     build_report(folders, tmp_path / "report")
     page = (tmp_path / "compared" / "tables" / "differences.csv").read_text("utf-8")
     assert (tmp_path / "report" / "tables" / "rankings-1-gains.csv").read_text("utf-8") == page
-    rows = {row["system"]: row for row in csv.DictReader(io.StringIO(page))}
+    rows = {row["second"]: row for row in csv.DictReader(io.StringIO(page))}
+    [(_, mean), *_] = measured = [(row.system, row.mean) for row in compared.tables[0].means]
+    assert {name: float(rows[name]["nDCG@10, second − first"]) for name, _ in measured[1:]} == pytest.approx(
+        {name: value - mean for name, value in measured[1:]}
+    )
+    every = {(row.first, row.second): row.paired for row in compare_rankings(folders).tables[0].comparisons}
+    for pair in compared.tables[0].comparisons:  # without a baseline, the same sign
+        assert every[pair.first, pair.second] == pair.paired
     alone = compare_systems(compared.systems, "nDCG@10", baseline="bm25").comparisons[1].paired
-    assert float(rows["both"]["nDCG@10 gained"]) == pytest.approx(alone.difference)
-    assert float(rows["both"]["nDCG@10 gained low"]) != pytest.approx(alone.interval.low)
+    assert float(rows["both"]["nDCG@10, second − first"]) == pytest.approx(alone.difference)
+    assert float(rows["both"]["nDCG@10, second − first low"]) != pytest.approx(alone.interval.low)

@@ -308,7 +308,7 @@ def _difference_blocks(compared: AnswersComparison) -> list[Block]:
     ]
     reach = max([0.1, *(abs(end) for bar in bars for end in (bar.low or 0.0, bar.high or 0.0))])
     methods = method_words((compared.title(pair), row.paired.interval) for pair, row in shown)
-    caption = f"Difference in accuracy in percentage points, with 95% intervals ({methods})."
+    caption = f"Difference in accuracy (second − first) in percentage points, with 95% intervals ({methods})."
     if any(pair.marks for pair, _ in shown):
         caption += " [!] marks pairs that were not measured in the same way."
     if len(shown) < len(rows):
@@ -326,7 +326,7 @@ def _difference_blocks(compared: AnswersComparison) -> list[Block]:
 def _pairs_table(compared: AnswersComparison) -> Table:
     columns = columns_of(
         "second | against first | same measurement | questions:count | accuracy, first:share | "
-        "accuracy, second:share | difference, points:points | interval by | only second right:count | "
+        "accuracy, second:share | second − first, points:points | interval by | only second right:count | "
         "only first right:count | p:p | Holm p:p | unscored:count | sensitivity:points | test"
     )
     rows: list[tuple[Cell, ...]] = []

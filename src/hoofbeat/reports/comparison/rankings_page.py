@@ -162,10 +162,12 @@ def _difference_chart(
 ) -> Block:
     gains = [
         (question, float(mine - other))
-        for question, mine, other in zip(questions, values[row.a], values[row.b], strict=True)
+        for question, mine, other in zip(questions, values[row.second], values[row.first], strict=True)
     ]
-    title = f"{row.a} against {row.b}"
-    draw = partial(difference_bars, gains, title=f"{title}, question by question", y=f"{measure} gained by {row.a}")
+    title = f"{row.second} against {row.first}"
+    draw = partial(
+        difference_bars, gains, title=f"{title}, question by question", y=f"{measure} gained by {row.second}"
+    )
     return figure(f"difference-{number + 1}", f"{title}: the gain on each question, largest first.", draw)
 
 
@@ -517,11 +519,12 @@ def _sheets(compared: RankingsComparison) -> Iterator[Sheet]:
     )  # fmt: skip
     yield (
         "pairs",
-        ("measure", "a", "b", "n", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses",
+        ("measure", "first", "second", "n", "second_minus_first", "low", "high", "p", "p_holm", "second_better", "same",
+         "second_worse",
          "clusters", "interval_by"),
         [
-            (table.measure, pair.a, pair.b, pair.paired.n, pair.paired.difference, pair.paired.interval.low,
-             pair.paired.interval.high, pair.test.p, pair.p_holm, pair.wins, pair.ties, pair.losses,
+            (table.measure, pair.first, pair.second, pair.paired.n, pair.paired.difference, pair.paired.interval.low,
+             pair.paired.interval.high, pair.test.p, pair.p_holm, pair.better, pair.same, pair.worse,
              table.clusters, pair.paired.interval.by)
             for table in tables
             for pair in table.comparisons

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoofbeat.reports.model import Report
 from hoofbeat.reports.office.office_packages import WRITTEN
-from hoofbeat.reports.tables import Form, Table, flat_forms, flat_rows
+from hoofbeat.reports.tables import Form, Table, flat_forms, sheet_rows
 from hoofbeat.store.tables import is_formula
 from hoofbeat.text import cut, one_line
 
@@ -137,7 +137,7 @@ def _summary(sheet: Worksheet, report: Report, named: Sequence[tuple[str, Table]
 
 def _sheet(sheet: Worksheet, table: Table, forms: _Formats) -> None:
     """Caption, note, header, rows; the header stays in sight and can be filtered."""
-    header, rows = flat_rows(table)
+    header, rows = sheet_rows(table)
     kinds = flat_forms(table)
     sheet.write_string(0, 0, _text(f"{table.caption} (n = {table.counted})"), forms.bold)
     top = 3

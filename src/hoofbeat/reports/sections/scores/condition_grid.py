@@ -204,7 +204,7 @@ def difference_table(
     clustered = any(row.p_cluster is not None for row in found)
     scored = any(row.paired.interval.method == TANGO for row in found)
     columns = (
-        *columns_of("model | condition | against | difference, points:points | Holm p:p | p:p"),
+        *columns_of("model | condition | against | this − against, points:points | Holm p:p | p:p"),
         *(columns_of("Holm p by clusters:p | p by clusters:p") if clustered else ()),
         *columns_of(
             "interval by | accuracy:share | against, accuracy:share | unscored:count | "
