@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.audit.audit_plan import plan_audit
+from hoofbeat.audit.audit_plan import pack_note, plan_audit
+from hoofbeat.audit.source_names import AuditSource
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Question
@@ -48,3 +49,15 @@ def test_a_user_s_table_comes_beside_the_pack_s_words(corpus: Corpus, tmp_path: 
     assert plan_audit(corpus, [QUESTION], index_corpus, words=words).settings["words"] != before
     with pytest.raises(UsageError, match="only HERO expands"):
         line_of(corpus, "transplant", words, line="bm25")
+
+
+def test_the_default_pack_is_named_and_doubted_where_nothing_is_about_transplants(corpus: Corpus) -> None:
+    plan = plan_audit(corpus, [QUESTION], index_corpus)
+    assert pack_note(plan.pack, plan.questions, plan.sources) == (
+        "domain pack: transplant (the default), written for a transplant patient; choose another with --pack"
+    )
+    others = [AuditSource(id="back", title="Low back pain (invented)", facets={"institution": "Elm Clinic"})]
+    odd = [QUESTION, Question(id="r", text="Does my back need an X-ray?"), Question(id="s", text="After a transplant?")]
+    told = pack_note(plan.pack, odd, others)
+    assert told.startswith("warning: domain pack: transplant (the default)")
+    assert "--pack guidelines" in told

@@ -264,3 +264,15 @@ def test_compare_shows_old_and_new_words_also_under_the_same_label(audits: Path)
         "audit", "compare", "before", "after", "-o", "cmp", "--decisions", "nowhere.json", folder=audits, code=1
     )
     assert "nowhere.json" in done.stderr
+
+
+def test_a_comparison_begins_with_what_is_new_and_what_is_gone(tmp_path: Path) -> None:
+    an_audit(tmp_path / "before", {"q1": "dcc", "q2": "ccc"})
+    an_audit(tmp_path / "after", {"q1": "ccc", "q2": "ccd"})
+    shown = hoofbeat("audit", "compare", "before", "after", folder=tmp_path).stderr
+    new, gone = shown.index("1 disagreement is new: “"), shown.index("1 disagreement is gone: “")
+    assert new < gone < shown.index("R_div")
+    page = (tmp_path / "audit-comparison" / "report.md").read_text("utf-8")
+    assert page.index("1 disagreement is new: “") < page.index("show no clear change")
+    assert "brook and cairn: divergent" in page[: page.index("1 disagreement is gone")]
+    assert "alder and brook: divergent" in page[page.index("1 disagreement is gone") :]

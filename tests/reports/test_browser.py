@@ -17,7 +17,7 @@ from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.comparison.answers import compare_answers
 from hoofbeat.reports.comparison.answers_page import write_answers
 from hoofbeat.reports.item_views import answer_key, answers_viewer
-from hoofbeat.reports.model import Report
+from hoofbeat.reports.model import Report, Text
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.report_build import build_report
 from hoofbeat.reports.sections.audits import audit_chapter
@@ -87,6 +87,16 @@ def test_report_opens_quietly_and_fits(browser: Browser, report: Artefact, width
     assert not opened.overflows()
     back = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert back == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 29)")
+    opened.context.close()
+
+
+@pytest.mark.parametrize("width", [1100, 1280])
+def test_a_short_page_without_contents_uses_the_whole_width(browser: Browser, tmp_path: Path, width: int) -> None:
+    report = Report(title="Gate", notice="", version="", blocks=(Text("A sentence."),), compact=True)
+    write_html(report, tmp_path / "report.html")
+    opened = Opened(browser, tmp_path / "report.html", width=width)
+    assert opened.page.locator("nav.contents").count() == 0
+    assert opened.page.evaluate("document.querySelector('main').getBoundingClientRect().width") > 900
     opened.context.close()
 
 

@@ -315,6 +315,28 @@ def narrowed_plan(
     return narrowed
 
 
+DEFAULT_PACK = "transplant"
+_PACK_WORDS = ("transplant", "graft", "anti-rejection", "tacrolimus")
+
+
+def pack_note(pack: Pack, questions: Sequence[Question], sources: Sequence[AuditSource]) -> str:
+    """Which domain pack is used because none was named, and a warning where nothing here is about its domain."""
+    asked = [_is_of_domain(question.full_text) for question in questions]
+    titles = (text for each in sources for text in (each.title, *facet_values(each.facets, pack.source_facet)))
+    here = any(map(_is_of_domain, titles)) or 2 * sum(asked) > len(asked)
+    told = f"domain pack: {pack.name} (the default), written for {pack.reader}; choose another with --pack"
+    if here:
+        return told
+    return (
+        f"warning: {told}. The sources' titles and most questions are not about transplants: models will be "
+        f"told that the reader is {pack.reader}. For guidelines use --pack guidelines or --pack clinicians"
+    )
+
+
+def _is_of_domain(text: str) -> bool:
+    return any(word in text.casefold() for word in _PACK_WORDS)
+
+
 def uncompared_note(plan: AuditPlan) -> str:
     """Which questions nothing can be compared on, and why (empty: none); a plan that has no others is refused."""
     alone = plan.uncompared

@@ -14,7 +14,15 @@ from msgspec import Struct
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.audit_estimate import economy_range, estimate_audit
 from hoofbeat.audit.audit_folder import KIND
-from hoofbeat.audit.audit_plan import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
+from hoofbeat.audit.audit_plan import (
+    DEFAULT_LINE,
+    DEFAULT_PACK,
+    narrowed_plan,
+    pack_note,
+    plan_audit,
+    plan_audit_of_answers,
+    uncompared_note,
+)
 from hoofbeat.audit.economy.economy_audit import Economy, economy_words
 from hoofbeat.audit.findings.panel_agreement import PanelAgreement, panel_agreement
 from hoofbeat.audit.findings.relations import RelationLabels
@@ -118,7 +126,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
               help="What counts as a source: each document, or all documents with the same value of a facet "
               "(institution).")  # fmt: skip
 @click.option(
-    "--pack", default="transplant", show_default=True, help="Domain pack: a name, or the path of a .toml file."
+    "--pack", default=DEFAULT_PACK, show_default=True, help="Domain pack: a name, or the path of a .toml file."
 )
 @click.option(
     "--with", "line", default=DEFAULT_LINE, show_default=True, help="Retriever line for searching inside a source."
@@ -179,6 +187,8 @@ def command(calling: Calling, **options: object) -> None:
         tried = trial_of(wanted.trial_path, judges, plan.pack) if wanted.trial_path is not None else None
         if note := uncompared_note(plan):
             screen.say(note)
+        if click.get_current_context().get_parameter_source("pack") is ParameterSource.DEFAULT:
+            screen.say(pack_note(plan.pack, plan.questions, plan.sources))
         if calling.only_estimate:
             if economy is not None:
                 screen.say(economy_range(plan, len(judges)))

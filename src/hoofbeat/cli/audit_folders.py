@@ -46,6 +46,7 @@ from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
 from hoofbeat.models.model_loading import open_session
 from hoofbeat.reports.charts import CountBar, count_bars, sheet, standalone
 from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, altered_settings, split_table, write_audits
+from hoofbeat.reports.comparison.gate_page import case_leads
 from hoofbeat.reports.sections.audits.audit_change_blocks import differing
 from hoofbeat.reports.sections.audits.synthesis_blocks import cell_lines, signs_in_words
 from hoofbeat.reports.tables import Column, count_of
@@ -157,6 +158,8 @@ def compare_command(
     compared, changed = compare_folders(first, second, facets=chosen, seed=seed, progress=screen)
     warnings, altered = differing(first, second), altered_settings(first, second)
     found = _gate_findings(first, second, decisions, reference)
+    for lead in case_leads(found, (first, second)):
+        screen.say(lead.text)
     _show_comparison(screen, compared, second.names, warnings)
     _show_words(screen, found, second.names, decided=decisions is not None)
     for name, values in altered.items():
@@ -201,7 +204,8 @@ def _show_words(screen: Screen, found: GateFindings, names: SourceNames, *, deci
     figures, words = found.figures, found.words
     screen.say(
         f"{count_of(len(words.answers), 'answer')} changed (answers.tsv); {count_of(len(words.same_label), 'pair')} "
-        f"kept the label even so (same-label.tsv); {figures['new_disagreements']:,.0f} disagreements are new"
+        f"kept the label even so (same-label.tsv); "
+        f"{count_of(int(figures['new_disagreements'] or 0), 'disagreement is', 'disagreements are')} new"
     )
     if words.texts:
         screen.say(f"sources whose text changed: {'; '.join(map(names.full, words.texts))}")

@@ -16,7 +16,7 @@ from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
 from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import interval_bar, interval_dots, number_matrix
-from hoofbeat.reports.comparison.gate_page import case_blocks, write_changes
+from hoofbeat.reports.comparison.gate_page import case_blocks, case_leads, write_changes
 from hoofbeat.reports.model import Block, Chart, Heading, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import NOTICE, report_files
 from hoofbeat.reports.section import figure
@@ -91,7 +91,7 @@ def write_audits(
             *case_blocks(findings, audits[1].names, decided=decided),
         ]
         for name, content in report_files(
-            _page(compared, names, audits[1].names, warnings, words), ("html", "markdown")
+            _page(compared, names, audits[1].names, warnings, words, case_leads(findings, audits)), ("html", "markdown")
         ):
             write_bytes(draft.path / name, content)
         draft.finish(
@@ -179,6 +179,7 @@ def _page(
     sources: SourceNames,
     warnings: Sequence[str],
     words: Sequence[Block],
+    found: Sequence[Lead],
 ) -> Report:
     """The whole page."""
     split = compared.split
@@ -204,7 +205,7 @@ def _page(
         version=__version__,
         subtitle="Two audits of the same questions.",
         cards=change_cards(split),
-        leads=(Lead(change_in_words(split)),),
+        leads=(*found, Lead(change_in_words(split), "#split", "See the rates")),
         blocks=tuple(blocks),
     )
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import FIGURES, ConditionResult, GateFindings
-from hoofbeat.audit.case_records import WorklistRow
+from hoofbeat.audit.case_records import DisagreementCase, WorklistRow
 from hoofbeat.audit.disagreement_cases import count_states, write_worklist
 from hoofbeat.audit.gate_formats import figure_words, junit_xml, result_words, sarif_log
 from hoofbeat.audit.source_names import SourceNames
@@ -33,7 +33,7 @@ FAILED = 5
 _CASES, _ANSWERS, _WORDS = 5, 3, 90
 """Rows and letters that leave the summary on one printed page, whatever changed."""
 
-_LISTED = 20
+_LISTED, _NAMED = 20, 3
 
 
 class GateOptions(Struct, frozen=True, kw_only=True):
@@ -189,6 +189,29 @@ def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool, li
     if not reopened and not new:
         blocks.append(Notice("There is no new disagreement and no reopened case."))
     return blocks
+
+
+def case_leads(findings: GateFindings, audits: tuple[Audit, Audit]) -> tuple[Lead, ...]:
+    """What is new and what is gone, in sentences that name the most serious; nothing where nothing is."""
+    new = [row.case for row in findings.rows if row.case.id in findings.new]
+    told = []
+    for cases, names, what, link in (
+        (new, audits[1].names, "new", "#cases"),
+        (findings.resolved, audits[0].names, "gone", "#cases"),
+    ):
+        if cases:
+            more = f" and {len(cases) - _NAMED:,} more" if len(cases) > _NAMED else ""
+            listed = "; ".join(_in_short(case, names) for case in cases[:_NAMED])
+            told.append(
+                Lead(f"{count_of(len(cases), 'disagreement is', 'disagreements are')} {what}: {listed}{more}.", link)
+            )
+    return tuple(told)
+
+
+def _in_short(case: DisagreementCase, names: SourceNames) -> str:
+    level = f", {case.significance} significance" if case.significance else ""
+    about = f", about {cut(case.about, _WORDS)}" if case.about else ""
+    return f"“{cut(case.text, _WORDS)}” ({names.both(*case.sources)}: {case.label.lower()}{level}{about})"
 
 
 def write_changes(folder: Path, findings: GateFindings, names: SourceNames, *, decided: bool) -> None:
