@@ -23,6 +23,7 @@ GIVEN = {"select": "", "unique": "", "stem_words": "60", "physicians": "0.3"}
 WORDS = [word for name, value in GIVEN.items() for word in ("--" + name.replace("_", "-"), value)]
 BUILD = ["build", "clinbench", "cases", *WORDS]
 OWN = """
+import re
 
 from hoofbeat.recipes.recipe_items import ItemRejection
 from hoofbeat.recipes.recipe import RecipeOutput, Recipe, from_documents
