@@ -170,7 +170,7 @@ def build(
         )
         if estimate:
             found = plan.estimate()
-            _warn([found.note])
+            _warn([each for each in (found.headline, found.note) if each])
             return found.estimate
         return Benchmark(plan.write(folder_path(output), command=command_words()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,23 @@ def test_an_estimate_names_the_step_and_leaves_nothing(folder: Path, tmp_path: P
     assert json_of(again)["estimate"]["calls"] == 0
     assert "the ledger already has" in again.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_an_estimate_prices_all_steps_together_and_repairs(folder: Path, tmp_path: Path) -> None:
+    words = [*BUILD, "-o", str(tmp_path / "out"), "--model", "openai:gpt-4o", "--ledger", str(tmp_path / "l.sqlite")]
+    done = hoofbeat(*words, "--estimate", folder=folder)
+    told = re.search(
+        r"All steps together: at most (\d+) calls, about \$([\d.]+); with repairs at most (\d+), about \$([\d.]+)\.",
+        done.stdout,
+    )
+    assert told
+    calls, money, repaired, more = (float(part) for part in told.groups())
+    by_step = [int(each) for each in re.findall(r": at most (\d+)", done.stderr.partition("Calls by step")[2])]
+    assert (by_step[0], sum(by_step), repaired) == (7, calls, 2 * calls)
+    first = re.search(r"Would make at most 7 calls: .* at most \$([\d.]+)", done.stdout)
+    assert first
+    assert money == pytest.approx(float(first[1]) * calls / 7, rel=0.1)
+    assert more == pytest.approx(2 * money, rel=0.02)
 
 
 def test_a_budget_stops_and_a_larger_one_goes_on(folder: Path, tmp_path: Path) -> None:

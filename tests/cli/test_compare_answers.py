@@ -68,7 +68,9 @@ def test_mistakes_are_said_readably(tmp_path: Path) -> None:
     mixed = hoofbeat("compare", "run", "ranked", folder=tmp_path, code=2)
     assert "rankings and answers can't be compared" in mixed.stderr
     assert "ranked (rankings)" in mixed.stderr
-    assert "needs two folders" in hoofbeat("compare", "run", folder=tmp_path, code=2).stderr
+    alone = hoofbeat("compare", "run", "--system", "a", "--system", "b", folder=tmp_path, code=2).stderr
+    assert "needs two folders" in alone
+    assert "hoofbeat report FOLDER compares the systems inside one folder" in alone
     wrong = hoofbeat("compare", "run", "judged", "--condition", "closed", folder=tmp_path, code=2)
     assert "choose with --system" in wrong.stderr
     unknown = hoofbeat("compare", "run", "judged", "--baseline", "nobody", folder=tmp_path, code=2)

@@ -108,6 +108,8 @@ def _command(recipe: Recipe, name: str) -> click.Command:
             )
             if calling.only_estimate:
                 found = plan.estimate()
+                if found.headline:
+                    (screen if screen.as_json else Screen(as_json=False, on_stdout=True)).say(found.headline)
                 screen.estimate(found.estimate)
                 screen.say(found.note)
                 return

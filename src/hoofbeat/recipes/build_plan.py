@@ -21,13 +21,19 @@ from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe import Recipe, read_settings
 from hoofbeat.recipes.steps import UNLIMITED
 from hoofbeat.store import Artefact
+from hoofbeat.text import dollars
 
 
 class BuildEstimate(NamedTuple):
-    """What the first step with calls to make would spend; `note` says what is known of the steps after it."""
+    """What the first step with calls to make would spend; `note` says which that is and what the steps after it do.
+
+    `headline` is for all steps together. The prompts of later steps need answers that nobody has yet, so their price is
+    that of as many calls of the first step's mean size, by the dearest of the models.
+    """
 
     estimate: Estimate
     note: str
+    headline: str = ""
 
 
 class BuildPlan(Struct, frozen=True, kw_only=True):
@@ -45,15 +51,41 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
             return BuildEstimate(Estimate(max_money=None), "the ledger already has every call that this recipe needs")
         steps = list(self.recipe.steps(self.context.settings))
         place = next(number for number, step in enumerate(steps) if step.name == found.step)
-        calls = [step.calls for step in steps[place + 1 :]]
-        if any(isinstance(model.backend, BatchBackend) for model in self.models):
-            calls += [step.ahead for step in steps[place:]]
-        bound = f"at most {sum(calls) * found.items}" if max(calls, default=0) < UNLIMITED else "an unknown number of"
-        return BuildEstimate(
-            found.estimate,
-            f"this is for the step “{found.step}” ({found.items} items); the steps after it make {bound} more calls; "
-            "repairs can at most double these numbers",
+        later = {step.name: step.calls * found.items for step in steps[place + 1 :] if step.calls}
+        ahead = sum(step.ahead for step in steps[place:]) * found.items
+        if any(isinstance(model.backend, BatchBackend) for model in self.models) and ahead:
+            later["calls sent ahead in batches"] = ahead
+        known = all(step.calls < UNLIMITED for step in steps[place + 1 :])
+        parts = [f"{found.step}: at most {found.estimate.calls:,}{self._price(found.estimate)}"]
+        parts += [
+            f"{name}: at most {calls:,}{self._price(found.estimate, calls)}"
+            if calls < UNLIMITED
+            else f"{name}: an unknown number"
+            for name, calls in later.items()
+        ]
+        total = found.estimate.calls + sum(later.values())
+        headline = "All steps together: an unknown number of calls."
+        if known:
+            headline = (
+                f"All steps together: at most {total:,} calls{self._price(found.estimate, total)}; with repairs at "
+                f"most {2 * total:,}{self._price(found.estimate, 2 * total)}."
+            )
+        note = (
+            f"The tokens are those of the step “{found.step}” ({found.items} items). Calls by step: {'; '.join(parts)}."
         )
+        priced = " Prices marked “about” assume that later calls are as long as those of this step." if later else ""
+        return BuildEstimate(found.estimate, note + priced, f"{headline} The first step alone, “{found.step}”:")
+
+    def _price(self, first: Estimate, calls: int = 0) -> str:
+        """What the first step costs at most, or about what so many calls of its size cost; nothing without prices."""
+        if not calls:
+            return "" if first.max_money is None else f" ({dollars(first.max_money, at_most=True)})"
+        prices = [model.price for model in self.models]
+        if not first.calls or None in prices:
+            return ", price unknown"
+        size = first.tokens_in / first.calls, first.max_tokens_out / first.calls
+        dearest = max(price.of(round(calls * size[0]), round(calls * size[1])) for price in prices if price)
+        return f", about {dollars(dearest, at_most=True)}"
 
     def write(self, output: Path, *, command: Sequence[str] = ()) -> Artefact:
         """Run the recipe and write the benchmark."""

@@ -283,6 +283,7 @@ def test_a_report_and_a_comparison_of_the_same_rankings_print_the_same_figures(t
     compared = compare_rankings(folders, baseline="bm25")
     assert (compared.tables[0].n, compared.tables[0].clusters) == (20, 10)
     write_rankings(tmp_path / "compared", compared)
+    assert "compared on invented" in (tmp_path / "compared" / "report.md").read_text("utf-8")
     build_report(folders, tmp_path / "report")
     page = (tmp_path / "compared" / "tables" / "differences.csv").read_text("utf-8")
     assert (tmp_path / "report" / "tables" / "rankings-1-gains.csv").read_text("utf-8") == page

@@ -44,7 +44,10 @@ def compare_folders(
 ) -> FolderComparison:
     """Compare folders of one kind; an option that goes with the other kind is refused."""
     if len(folders) < 2:
-        raise UsageError("a comparison needs two folders or more", fix="name another folder")
+        raise UsageError(
+            "a comparison needs two folders or more",
+            fix="name another folder; hoofbeat report FOLDER compares the systems inside one folder",
+        )
     if _are_rankings(folders):
         if systems:
             raise UsageError("--system chooses among answers, and these are rankings", fix="leave --system out")

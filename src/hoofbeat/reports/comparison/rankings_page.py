@@ -477,7 +477,7 @@ def write_rankings(target: Path, compared: RankingsComparison, *, command: Seque
     main = compared.tables[0]
     report = rankings_report(
         compared.systems,
-        title=f"Retrievers compared: {some_of(list(compared.systems), 3)}",
+        title=f"Retrievers compared on {_searched(compared)}: {some_of(list(compared.systems), 3)}",
         main=main.measure,
         baseline=compared.baseline,
         facets={question.id: question.facets for question in compared.questions},
@@ -489,7 +489,7 @@ def write_rankings(target: Path, compared: RankingsComparison, *, command: Seque
     )
     manifest = Manifest(
         kind=KIND,
-        title=f"{len(compared.systems)} retrievers over {main.n} questions",
+        title=f"{len(compared.systems)} retrievers over {main.n} questions of {_searched(compared)}",
         command=list(command),
         inputs=[artefact.reference() for artefact in compared.folders],
         settings={"systems": list(compared.systems), "baseline": compared.baseline},
@@ -502,6 +502,11 @@ def write_rankings(target: Path, compared: RankingsComparison, *, command: Seque
         },
     )  # fmt: skip
     return write_comparison(target, report, manifest, _sheets(compared))
+
+
+def _searched(compared: RankingsComparison) -> str:
+    """The test collections that were searched, by name."""
+    return some_of(list(dict.fromkeys(str(each.manifest.settings["bed"]) for each in compared.folders)), 3)
 
 
 def _sheets(compared: RankingsComparison) -> Iterator[Sheet]:
