@@ -259,13 +259,16 @@ def find_reference(audit: Audit, wanted: str) -> frozenset[str]:
     if not wanted:
         return frozenset()
     name = wanted.strip().casefold()
+    shown = frozenset(each.id for each in audit.names if name in (each.short.casefold(), each.full.casefold()))
+    if shown and len(shown) < len(audit.sources):
+        return shown
     for names_of in (_names, _facets):
         found = frozenset(source.id for source in audit.sources if name in map(str.casefold, names_of(source)))
         if found and len(found) < len(audit.sources):
             return found
     raise UsageError(
         f"the reference {wanted!r} is not a source of this audit",
-        fix=f"name one of: {some_of([source.id for source in audit.sources], _NAMED)}",
+        fix=f"name one of: {some_of([each.short for each in audit.names], _NAMED)}",
     )
 
 
