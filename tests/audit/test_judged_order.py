@@ -10,9 +10,10 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit, AuditSource
-from hoofbeat.audit.disagreement_cases import read_cases, what_changed
+from hoofbeat.audit.disagreement_cases import find_reference, read_cases, what_changed
 from hoofbeat.audit.synthesis.audit_export import PairWords
 from hoofbeat.cli import cli
+from hoofbeat.errors import UsageError
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.reports.pair_index import index_audit
 from hoofbeat.reports.report_build import assemble
@@ -80,3 +81,10 @@ def test_a_case_that_was_decided_in_the_other_order_did_not_change(audit: Audit)
     assert what_changed(before, now) == ()
     other = replace(before, a=replace(before.a, answer="From 37.0 °C."))
     assert what_changed(other, now) == ("the answer of elm changed",)
+
+
+def test_the_reference_can_be_named_as_pages_name_it(audit: Audit) -> None:
+    assert find_reference(audit, "oak clinic") == {"oak"}
+    with pytest.raises(UsageError, match="not a source") as found:
+        find_reference(audit, "ash")
+    assert "Elm Clinic" in str(found.value.fix)

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import FIGURES, judge_condition, parse_condition
@@ -276,3 +277,17 @@ def test_a_comparison_begins_with_what_is_new_and_what_is_gone(tmp_path: Path) -
     assert page.index("1 disagreement is new: “") < page.index("show no clear change")
     assert "brook and cairn: divergent" in page[: page.index("1 disagreement is gone")]
     assert "alder and brook: divergent" in page[page.index("1 disagreement is gone") :]
+
+
+def test_decided_cases_of_a_document_with_another_id_are_missed_aloud(audits: Path) -> None:
+    decide(audits, "before", {("q2", "alder", "brook"): "accepted"})
+    pairs = [replace(each, b="brook-2") if each.b == "brook" else each for each in invented_pairs({"q2": "ddx"})]
+    pairs = [replace(each, a="brook-2") if each.a == "brook" else each for each in pairs]
+    ordered = [replace(each, a=min(each.a, each.b), b=max(each.a, each.b)) for each in pairs]
+    write_audit(audits / "renamed", ordered)
+    shown = hoofbeat("audit", "cases", "renamed", "--decisions", "review.db", folder=audits).stderr
+    assert "1 decided case was not found again, because the audit has no source with the id brook." in " ".join(
+        shown.split()
+    )
+    kept = hoofbeat("audit", "cases", "after", "--decisions", "review.db", folder=audits).stderr
+    assert "not found again" not in kept

@@ -171,6 +171,43 @@ def worklist(
     return sorted(rows, key=lambda row: (row.state == "gone", row.state == "closed", not row.against_reference))
 
 
+def lost_note(audit: Audit, decisions: Mapping[str, CaseDecision], before: Audit | None = None) -> str:
+    """Which decided cases can't be found again because this audit has no source of that id; empty where all can be.
+
+    The earlier audit, where it is known, tells which source is probably the same under another id.
+    """
+    asked = {question.id for question in audit.questions}
+    there = {source.id for source in audit.sources}
+    lost = [
+        each for each in decisions.values() if each.seen.question in asked and not there.issuperset(each.seen.sources)
+    ]
+    if not lost:
+        return ""
+    missing = sorted({source for each in lost for source in each.seen.sources} - there)
+    now = renamed_sources(before, audit) if before is not None else {}
+    told = [f"{old} (now probably {now[old]})" if old in now else old for old in missing]
+    count = f"{len(lost):,} decided {'case was' if len(lost) == 1 else 'cases were'}"
+    return (
+        f"warning: {count} not found again, because the audit has no source with the id {some_of(told, _NAMED)}. Cases "
+        "follow a document's id: import a new edition under the id of the old one"
+    )
+
+
+def renamed_sources(before: Audit, after: Audit) -> dict[str, str]:
+    """Sources of the earlier audit only, with the one new source of the same text, or of the same institution."""
+    old = [each for each in before.sources if each.id not in {source.id for source in after.sources}]
+    new = [each for each in after.sources if each.id not in {source.id for source in before.sources}]
+    found = {}
+    for each in old:
+        same = [other.id for other in new if each.text_sha256 and other.text_sha256 == each.text_sha256]
+        mine = before.names[each.id].institution
+        near = [other.id for other in new if mine and after.names[other.id].institution == mine]
+        match = same or near
+        if len(match) == 1:
+            found[each.id] = match[0]
+    return found
+
+
 def _state(decision: CaseDecision | None, changes: Sequence[str]) -> CaseState:
     if decision is None:
         return "new"
@@ -222,13 +259,16 @@ def find_reference(audit: Audit, wanted: str) -> frozenset[str]:
     if not wanted:
         return frozenset()
     name = wanted.strip().casefold()
+    shown = frozenset(each.id for each in audit.names if name in (each.short.casefold(), each.full.casefold()))
+    if shown and len(shown) < len(audit.sources):
+        return shown
     for names_of in (_names, _facets):
         found = frozenset(source.id for source in audit.sources if name in map(str.casefold, names_of(source)))
         if found and len(found) < len(audit.sources):
             return found
     raise UsageError(
         f"the reference {wanted!r} is not a source of this audit",
-        fix=f"name one of: {some_of([source.id for source in audit.sources], _NAMED)}",
+        fix=f"name one of: {some_of([each.short for each in audit.names], _NAMED)}",
     )
 
 

@@ -16,6 +16,7 @@ from hoofbeat.audit.disagreement_cases import (
     count_states,
     decisions_json,
     find_reference,
+    lost_note,
     opponents,
     read_cases,
     read_decisions,
@@ -107,6 +108,9 @@ def cases_command(
     cases = read_cases(opened)
     rows = worklist(opened, cases, newest(versions), reference=chosen)
     shown = [row for row in rows if not states or row.state in states]
+    lost = lost_note(opened, newest(versions))
+    if lost:
+        screen.say(lost)
     if output is not None:
         if output.suffix == ".csv":
             write_worklist(output, shown, opened.names)
@@ -206,6 +210,8 @@ def gate_command(
     known = known_decisions(decisions)
     found = gate_findings(first, second, decisions=newest(known.versions) if known else None, reference=chosen)
     results = [judge_condition(condition, found.figures) for condition in parsed]
+    if known and (lost := lost_note(second, newest(known.versions), first)):
+        screen.say(lost)
     options = GateOptions(
         decisions=known.where if known else "",
         reference=reference_words(second, chosen),

@@ -12,7 +12,7 @@ from msgspec import Struct
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import GateFindings, compare_folders, comparison_facets, gate_findings
 from hoofbeat.audit.case_records import newest
-from hoofbeat.audit.disagreement_cases import count_states, find_reference
+from hoofbeat.audit.disagreement_cases import count_states, find_reference, lost_note, renamed_sources
 from hoofbeat.audit.findings.audit_changes import AuditsComparison
 from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases
 from hoofbeat.audit.shard_merge import merge_audits
@@ -158,6 +158,14 @@ def compare_command(
     compared, changed = compare_folders(first, second, facets=chosen, seed=seed, progress=screen)
     warnings, altered = differing(first, second), altered_settings(first, second)
     found = _gate_findings(first, second, decisions, reference)
+    known = known_decisions(decisions)
+    if known and (lost := lost_note(second, newest(known.versions), first)):
+        screen.say(lost)
+    for old, new in renamed_sources(first, second).items():
+        screen.say(
+            f"warning: {old} is probably {new} now. It counts as another source, so its disagreements count as new: "
+            "keep the id of a document in all its editions"
+        )
     for lead in case_leads(found, (first, second)):
         screen.say(lead.text)
     _show_comparison(screen, compared, second.names, warnings)

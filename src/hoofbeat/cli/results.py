@@ -126,3 +126,4 @@ def show_disagreements(screen: Screen, audit: Audit) -> None:
         screen.say(f"and {len(found) - _QUESTIONS:,} more questions:")
     if found:
         screen.line(f"all disagreements: hoofbeat audit cases {audit.artefact.path}")
+        screen.line(f"to decide on them in a browser: hoofbeat review --show {audit.artefact.path}")

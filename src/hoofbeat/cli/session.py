@@ -194,8 +194,9 @@ class Calling(Struct, frozen=True, kw_only=True):
             f"warning: the model `{TINY}` has 135 million parameters and is too small to {task}. It only shows that "
             "the command works. Use a stronger model instead:"
         )
-        screen.line(f"  {option} {USEFUL}   (first: hoofbeat weights pull {USEFUL.partition(':')[2]})")
         screen.line(f"  {option} openai:NAME, or {option} http://HOST:PORT/v1#NAME")
+        weak = "; it still misses and invents differences" if task == "compare answers" else ""
+        screen.line(f"  {option} {USEFUL}   (first: hoofbeat weights pull {USEFUL.partition(':')[2]}{weak})")
 
     def late_models(self) -> AbstractContextManager[Callable[[str], Model]]:
         """What loads models by name, with a session that is opened for the first one."""
