@@ -215,7 +215,8 @@ def test_judged_answers_on_one_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("script", ["word ", "слово ", "κάππα ", "字", "\U0001f40e "])
 def test_a_page_stays_one_page_however_long(script: str) -> None:
     parts = {name: tuple(script * 300 for _ in range(9)) for name in ("asked", "found", "sure", "todo", "limits")}
-    pdf_text(to_summary(PlainSummary(title=script * 30, subtitle=script * 50, **parts), "Not for clinical use.", "0"))
+    page = PlainSummary(title=script * 30, subtitle=script * 50, warning=script * 90, **parts)
+    pdf_text(to_summary(page, "Not for clinical use.", "0"))
 
 
 def test_other_scripts_are_kept_where_the_machine_has_a_font() -> None:

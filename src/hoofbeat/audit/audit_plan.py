@@ -315,7 +315,6 @@ def narrowed_plan(
     return narrowed
 
 
-DEFAULT_PACK = "transplant"
 _PACK_WORDS = ("transplant", "graft", "anti-rejection", "tacrolimus")
 
 

@@ -16,7 +16,6 @@ from hoofbeat.audit.audit_estimate import economy_range, estimate_audit
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import (
     DEFAULT_LINE,
-    DEFAULT_PACK,
     narrowed_plan,
     pack_note,
     plan_audit,
@@ -35,6 +34,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.progress import Progress
+from hoofbeat.prompts.packs import DEFAULT_PACK
 from hoofbeat.recipes import named_questions
 from hoofbeat.records import Question
 from hoofbeat.reports.tables import count_of
