@@ -57,7 +57,10 @@ def test_a_report_is_named_after_its_content_unless_told_and_lists_its_folders(r
 
 
 def test_only_what_was_asked_for(run: Path) -> None:
-    hoofbeat("report", "run", "-o", "some", "--format", "csv", "--format", "latex", folder=run)
+    done = hoofbeat("report", "run", "-o", "some", "--format", "csv", "--format", "latex", folder=run)
+    assert "next: open some/report.tex" in done.stderr + done.stdout
+    alone = hoofbeat("report", "run", "-o", "sheets", "--format", "csv", folder=run)
+    assert "next: open sheets/tables" in alone.stderr + alone.stdout
     files = open_artefact(run / "some").manifest.files
     assert "report.tex" in files
     assert not any(name.endswith((".html", ".md", ".svg")) for name in files)

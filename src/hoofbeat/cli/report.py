@@ -100,5 +100,6 @@ def command(
         progress=screen,
     )
     show_report(screen, artefact)
-    first = "report.html" if artefact.has("report.html") else "manifest.json"
+    opened = ["report.html", "report.tex", "report.md", *(name for name in artefact.manifest.files if "/" not in name)]
+    first = next((name for name in opened if artefact.has(name)), "tables")
     screen.finish(artefact, next_step=("open", output / first))
