@@ -51,6 +51,9 @@ def a_replay(path: Path) -> None:
     compared = [{"option": letter, **FINE} for letter in "ABC"]
     same = [{**each, "relation": "same", "reason": "the older name"} for each in compared]
     rules = [
+        {"contains": "is withheld from", "text": {"reason": "none", "answer": "Anything."}},
+        {"contains": "how an examination is graded",
+         "text": {"grades": [{"attempt": "A", "counts": "no", "defensible": "no", "reason": "x"}], "guess": "no"}},
         {"contains": "tested for giveaways", "text": {"reason": "form", "choice": "A", "basis": "style"}},
         {"contains": "what an examinee\nanswered",
          "text": {"reason": "x", "match": "no", "supported": "no", "missing": "its size", "rival": ""}},
@@ -59,7 +62,7 @@ def a_replay(path: Path) -> None:
         {"contains": "B) Zygomycosis", "text": {"options": [compared[0], same[1], compared[2]]}},
         {"contains": "C) Zygomycosis", "text": {"options": [*compared[:2], same[2]]}},
         {"contains": "Judge every wrong option", "text": {"options": compared}},
-        {"contains": "", "text": {"reason": "f", "answer": "Wait.", "answerable": "yes", "missing": ""}},
+        {"contains": "", "text": {"reason": "f", "answer": "Wait.", "others": [], "answerable": "yes", "missing": ""}},
     ]  # fmt: skip
     path.write_text(
         "".join(json.dumps({**rule, "text": json.dumps(rule["text"])}) + "\n" for rule in rules), encoding="utf-8"
@@ -92,11 +95,13 @@ def test_rules_alone_find_leaks_and_lost_answers(folder: Path) -> None:
 def test_a_model_finds_what_rules_do_not(folder: Path) -> None:
     words = ("check", "bench", "--model", "replay:model.jsonl")
     asked = json_of(hoofbeat(*words, "--estimate", "--json", folder=folder))["estimate"]
-    assert asked["calls"] == 3 * 3 + 2
+    assert asked["calls"] == 3 * 3 + 4  # an open question is answered and guessed; both are compared
     told = hoofbeat(*words, folder=folder)
     found = _doubts(folder)
     assert "second right option" in found["twin"]
     assert found["open"] == ["not answerable", "answered wrongly"]
+    summary = json.loads((folder / "check" / "summary.json").read_text())
+    assert summary["trials"]["guessed from the question"] == {"of": 1, "right": 0}
     assert found["unanswered"] == []
     assert "No doubt about " in told.stderr
     table = (folder / "check" / "doubts.tsv").read_text()
@@ -124,7 +129,7 @@ def test_a_budget_stops_it_and_the_same_command_goes_on(folder: Path) -> None:
     words = ("check", "bench", "--model", "replay:model.jsonl")
     hoofbeat(*words, "--budget", "2calls", folder=folder, code=3)
     assert not (folder / "check").exists()
-    assert json_of(hoofbeat(*words, "--estimate", "--json", folder=folder))["estimate"]["calls"] == 9
+    assert json_of(hoofbeat(*words, "--estimate", "--json", folder=folder))["estimate"]["calls"] == 11
 
 
 def test_a_report_shows_it(folder: Path) -> None:

@@ -47,14 +47,14 @@ _BOUNDS = {
     "review": 48,  # decisions on the cases of audits
     "predictions": 39,
     "show": 69,
-    "judge": 88,  # where work runs
+    "judge": 92,  # where work runs; probes by instructions, the canary
     "leakage": 94,  # where work runs
     "corpus": 76,
-    "ask": 115,  # names, lines and silence of sources; votes of judges
+    "ask": 119,  # names, lines and silence of sources; votes of judges
     "compare": 151,
     "build": 133,  # the check of the moment
     "audit": 155,  # names of sources, votes of judges, the estimate by the ledger
-    "run": 186,
+    "run": 190,  # probes by instructions, the order of judged pairs
     "retrieve": 125,  # shards, and where they are kept
     "report": 233,  # five more sections; the agreement of judges; what was decided
 }

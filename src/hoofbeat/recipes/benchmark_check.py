@@ -39,9 +39,12 @@ from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.review_tasks import DOUBTS, NOT_TRIED, SECOND_RIGHT
 from hoofbeat.recipes.steps import RecipeStep, StepEstimate
 from hoofbeat.recipes.trials import (
+    BY_QUESTION,
     OPEN,
+    QUESTION,
     AnswerTrial,
     ChoiceTrialSettings,
+    GuessTrial,
     QuestionTrials,
     TriedQuestion,
     every_trial,
@@ -110,7 +113,7 @@ class BenchmarkCheck(Struct, frozen=True, kw_only=True):
                 items = [each for each in step.run(items, self.context) if isinstance(each, RecipeItem)]
             except StepEstimate as found:
                 total += found.estimate
-                items = [_as_answered(item) for item in items] if OPEN in step.prompts else items
+                items = [_as_answered(item, step.prompts) for item in items]
         return total
 
     def write(self, output: Path, *, command: Sequence[str] = ()) -> tuple[Artefact, CheckSummary]:
@@ -305,7 +308,7 @@ def summarise_checks(
     """Counts and tests over all questions."""
     placed = [(each.place, each) for each in checks if each.place is not None and each.options > 1]
     sizes = [each.options for _, each in placed]
-    guessed = [each for each in checks if each.trials.guess and not each.trials.guess.failure]
+    guessed = [each for each in checks if each.options and each.trials.guess and not each.trials.guess.failure]
     doubts = Counter(doubt for each in checks for doubt in each.doubts)
     tried = [each for each in checks if each.trials != QuestionTrials()]
     return CheckSummary(
@@ -356,11 +359,17 @@ def _doubt_rows(checks: Sequence[QuestionCheck]) -> list[tuple[object, ...]]:
     return [(each.question, found.doubt, found.why) for each in doubtful for found in each.findings]
 
 
-def _as_answered(item: RecipeItem) -> RecipeItem:
-    """The item as if a solver had answered it, where none has."""
-    if trials_of(item).answer or item["exam"].get("options"):
+def _as_answered(item: RecipeItem, prompts: Sequence[str]) -> RecipeItem:
+    """The item as if a solver had answered it, or guessed from its question, where these are the prompts of a step."""
+    found, exam = trials_of(item), item["exam"]
+    if exam.get("options"):
         return item
-    return item.put(trials=msgspec.to_builtins(QuestionTrials(answer=AnswerTrial(said=_USUAL_ANSWER))))
+    answer, guess = found.answer, found.guess
+    if OPEN in prompts:
+        answer = answer or AnswerTrial(said=_USUAL_ANSWER, others=(_USUAL_ANSWER,))
+    if QUESTION in prompts and exam.get("case"):
+        guess = guess or GuessTrial(said=_USUAL_ANSWER, basis=BY_QUESTION)
+    return item.put(trials=msgspec.to_builtins(msgspec.structs.replace(found, answer=answer, guess=guess)))
 
 
 def _exam(question: Question) -> TriedQuestion:
