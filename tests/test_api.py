@@ -227,6 +227,20 @@ def test_a_budget_is_a_number_or_text_for_every_verb(tmp_path: Path) -> None:
     assert not (tmp_path / "wrong").exists()
 
 
+def test_measures_of_questions_without_documents_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "asked.csv").write_text("question\nWhich fever follows travel?\n", encoding="utf-8")
+    corpus = hb.import_corpus(teaching.cases_folder(), tmp_path / "corpus", progress=hb.SILENT)
+    bench = hb.import_benchmark(tmp_path / "asked.csv", tmp_path / "bench", progress=hb.SILENT)
+    options: dict[str, Any] = {"corpus": corpus, "progress": hb.SILENT}
+    with pytest.raises(hb.HoofbeatError, match="no question names a relevant document"):
+        hb.retrieve(bench, "bm25", tmp_path / "ranked", measures=["nDCG@10"], **options)
+    assert not (tmp_path / "ranked").exists()
+    with pytest.warns(UserWarning, match="can't be measured") as caught:
+        [ranked] = hb.retrieve(bench, "bm25", tmp_path / "ranked", **options)
+    assert caught[0].filename == __file__, "the warning points at the caller"
+    assert ranked.hits
+
+
 def test_public_names_are_listed_documented_and_loaded_late() -> None:
     for name in hb.__all__:
         assert getattr(hb, name) is not None
