@@ -50,7 +50,7 @@ def test_a_folder_of_folders_lists_them(tmp_path: Path) -> None:
         make(tmp_path / "many" / f"{number:02}", "run")
     with pytest.raises(hb.HoofbeatError, match="none itself") as caught:
         hb.open(tmp_path / "many")
-    assert caught.value.fix.endswith("10, 11 and 8 more")
+    assert str(caught.value.fix).endswith("10, 11 and 8 more")
     (tmp_path / "empty").mkdir()
     with pytest.raises(hb.HoofbeatError, match="not a Hoofbeat artefact"):
         hb.open(tmp_path / "empty")

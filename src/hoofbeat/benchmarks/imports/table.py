@@ -84,7 +84,7 @@ def parse_question_mapping(line: str) -> Mapping:
 
 def _guessed(source: ImportSource) -> Mapping:
     found = {part: next((name for name in names if source.has(name)), "") for part, names in _KNOWN.items()}
-    guessed = {part: (name,) for part, name in found.items() if name}
+    guessed: Mapping = {part: (name,) for part, name in found.items() if name}
     if source.has("documents") and _names_documents(source.first["documents"]):
         guessed["documents"] = ("documents",)
     return guessed
