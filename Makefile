@@ -77,8 +77,10 @@ chaos: $(STAMP)-dev weights
 fuzz: $(STAMP)-dev
 	$(BIN)/python -m tests.fuzz.fuzzing $(FUZZ)
 
+# A notebook of docs/notebooks as out/NAME.ipynb: make notebook NOTEBOOK=compare_retrievers
+NOTEBOOK ?= first_study
 notebook: $(STAMP)-dev
-	$(BIN)/python tools/notebook.py docs/notebooks/first_study.py out
+	$(BIN)/python tools/notebook.py docs/notebooks/$(NOTEBOOK).py out
 
 bench: $(STAMP)-bench weights
 	$(BIN)/python -m bench.client

@@ -212,6 +212,35 @@ def test_a_cancelled_task_stops_its_work() -> None:
     assert ended == ["stopped"]
 
 
+def test_a_budget_is_a_number_or_text_for_every_verb(tmp_path: Path) -> None:
+    verbs = {name: inspect.signature(getattr(api, name)).parameters for name in api.__all__}
+    budgets = {name: str(found["budget"].annotation) for name, found in verbs.items() if "budget" in found}
+    assert set(budgets.values()) == {"str | float | None"}, budgets
+    corpus = hb.import_corpus(teaching.cases_folder(), tmp_path / "corpus", progress=hb.SILENT)
+    options: dict[str, Any] = {"corpus": corpus, "lines": "bm25", "queries": "fever", "progress": hb.SILENT}
+    assert hb.retrieve(corpus, output=tmp_path / "ranked", budget=5.0, **options)[0].hits
+    for wrong in ([5], True, "much"):
+        with pytest.raises(hb.HoofbeatError, match="budget"):
+            hb.retrieve(corpus, output=tmp_path / "wrong", budget=wrong, **options)
+        with pytest.raises(hb.HoofbeatError, match="budget"):
+            hb.build("ogcare", corpus, tmp_path / "wrong", budget=wrong)
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_measures_of_questions_without_documents_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "asked.csv").write_text("question\nWhich fever follows travel?\n", encoding="utf-8")
+    corpus = hb.import_corpus(teaching.cases_folder(), tmp_path / "corpus", progress=hb.SILENT)
+    bench = hb.import_benchmark(tmp_path / "asked.csv", tmp_path / "bench", progress=hb.SILENT)
+    options: dict[str, Any] = {"corpus": corpus, "progress": hb.SILENT}
+    with pytest.raises(hb.HoofbeatError, match="no question names a relevant document"):
+        hb.retrieve(bench, "bm25", tmp_path / "ranked", measures=["nDCG@10"], **options)
+    assert not (tmp_path / "ranked").exists()
+    with pytest.warns(UserWarning, match="can't be measured") as caught:
+        [ranked] = hb.retrieve(bench, "bm25", tmp_path / "ranked", **options)
+    assert caught[0].filename == __file__, "the warning points at the caller"
+    assert ranked.hits
+
+
 def test_public_names_are_listed_documented_and_loaded_late() -> None:
     for name in hb.__all__:
         assert getattr(hb, name) is not None

@@ -5,7 +5,7 @@
 # chance? The cases and searches are invented. Research software, not for clinical use.
 #
 # Download this page's source, `docs/notebooks/compare_retrievers.py`, or make a notebook of it:
-# `python tools/notebook.py docs/notebooks/compare_retrievers.py out`.
+# `make notebook NOTEBOOK=compare_retrievers`.
 
 # %%
 from pathlib import Path

@@ -91,6 +91,7 @@ _HOMES = {
     "hoofbeat.retrieval.index.kept_parts": ("keeping_indexes",),
 }  # fmt: skip
 _PLACES = {name: (module, name) for module, names in _HOMES.items() for name in names}
+_LONGER = {"audit": "audit_sources", "ask": "ask_corpora"}  # packages already have the short names
 _PLACES["open"] = ("hoofbeat.folders", "open_folder")
 
 __all__ = [
@@ -109,7 +110,8 @@ def __getattr__(name: str) -> Any:
     if name == "aio":
         return import_module("hoofbeat.aio")
     if name not in _PLACES:
-        raise AttributeError(f"module 'hoofbeat' has no attribute {name!r}")
+        hint = f". Did you mean hoofbeat.{_LONGER[name]}?" if name in _LONGER else ""
+        raise AttributeError(f"module 'hoofbeat' has no attribute {name!r}{hint}")
     module, attribute = _PLACES[name]
     found = globals()[name] = getattr(import_module(module), attribute)
     return found

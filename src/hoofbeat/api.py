@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hoofbeat.models.model_loading import Session, UsedModels
     from hoofbeat.records import Question
     from hoofbeat.registry import Plugin
+    from hoofbeat.retrieval.rankings.test_collection import TestCollection
     from hoofbeat.review.new_study import StudyCreation
     from hoofbeat.store import InputRef
 
@@ -131,7 +132,7 @@ def build(
     limit: int | None = None,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -194,7 +195,7 @@ def retrieve(
     seed: int = ...,
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
-    budget: str | None = ...,
+    budget: str | float | None = ...,
     reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
@@ -227,7 +228,7 @@ def retrieve(
     seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -235,7 +236,8 @@ def retrieve(
     """Rank documents for the questions of a benchmark with one retriever line or several, and measure the rankings.
 
     `target` is a benchmark, a corpus to search for `queries`, or a folder in BEIR's or R2MED's layout. With several
-    lines (or `runs`, TREC runs of other software), `output` holds one folder for each and a comparison.
+    lines (or `runs`, TREC runs of other software), `output` holds one folder for each and a comparison. Questions that
+    name no relevant document can't be measured: a warning says so, and with `measures` it is an error.
     """
     from hoofbeat.models.model_loading import UsedModels, late_models
     from hoofbeat.reports.comparison.rankings import compare_rankings
@@ -244,10 +246,13 @@ def retrieve(
     from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, remarks
     from hoofbeat.retrieval.rankings.test_collection import open_collection
 
+    collection = open_collection(
+        folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
+    ).first(limit)
+    if not queries or measures:
+        _warn(_unmeasured(collection, asked=bool(measures)))
     plan = plan_rankings(
-        open_collection(
-            folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
-        ).first(limit),
+        collection,
         read_lines(_names(lines)),
         runs=[folder_path(run) for run in runs],
         where=_names(where),
@@ -289,7 +294,7 @@ def find_evidence(
     limit: int | None = None,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     progress: Progress | None = None,
 ) -> ArtefactFolder:
@@ -334,7 +339,7 @@ def answer(
     option_seed: int = ...,
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
-    budget: str | None = ...,
+    budget: str | float | None = ...,
     reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
@@ -365,7 +370,7 @@ def answer(
     option_seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -465,7 +470,7 @@ def judge(
     seed: int = ...,
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
-    budget: str | None = ...,
+    budget: str | float | None = ...,
     reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
@@ -500,7 +505,7 @@ def judge(
     seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -575,7 +580,7 @@ def audit_sources(
     seed: int = ...,
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
-    budget: str | None = ...,
+    budget: str | float | None = ...,
     reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
@@ -617,7 +622,7 @@ def audit_sources(
     seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -701,7 +706,7 @@ def audit_answers(
     seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -758,7 +763,7 @@ def check(
     seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -813,7 +818,7 @@ def check_leakage(
     seed: int = ...,
     ledger: PathLike | None = ...,
     config: PathLike | None = ...,
-    budget: str | None = ...,
+    budget: str | float | None = ...,
     reasoning: int | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
@@ -847,7 +852,7 @@ def check_leakage(
     seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -987,7 +992,7 @@ def run_paper(
     seed: int = 0,
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
@@ -1033,7 +1038,7 @@ def ask_corpora(
     pack: str = "guidelines",
     ledger: PathLike | None = None,
     config: PathLike | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     progress: Progress | None = None,
 ) -> AskResult:
@@ -1070,11 +1075,11 @@ def import_benchmark(
     """Import published questions, a file or folder in a known format, as a benchmark.
 
     `form` names the format if it is not detected (`hoofbeat benchmark import --help` lists them), `mapping` the fields
-    of a table, `count_from` the number of the first option if answers are numbers. The table `rejected` lists rows that
-    can't be read.
+    of a table, `count_from` the number of the first option if answers are numbers. A warning names the fields
+    that were not used. The table `rejected` lists rows that can't be read.
     """
     from hoofbeat.benchmarks import Benchmark
-    from hoofbeat.benchmarks.benchmark_import import import_benchmark
+    from hoofbeat.benchmarks.benchmark_import import import_benchmark, import_notes
 
     made = import_benchmark(
         folder_path(source),
@@ -1088,6 +1093,7 @@ def import_benchmark(
         command=command_words(),
         progress=progress or default_progress(),
     )
+    _warn(import_notes(made))
     return Benchmark(made)
 
 
@@ -1304,6 +1310,19 @@ def load_plugin(path: PathLike) -> Plugin:
     return registry.load_file(folder_path(path))
 
 
+def _unmeasured(collection: TestCollection, *, asked: bool) -> list[str]:
+    """A note where no ranking can be measured; an error where someone asked for measures."""
+    from hoofbeat.errors import InputError
+
+    if collection.qrels or any(question.documents for question in collection.questions):
+        return []
+    what = "no question names a relevant document, so the rankings can't be measured"
+    if asked:
+        fix = 'import the questions with their documents (mapping="...,documents=FIELD"), or leave out measures'
+        raise InputError(what, where=collection.name, fix=fix)
+    return [what]
+
+
 def _names(given: Names) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
@@ -1324,7 +1343,7 @@ def _ledger(given: PathLike | None) -> Path | str | None:
 
 @contextmanager
 def _session(
-    ledger: PathLike | None, config: PathLike | None, budget: str | None, reasoning: int | None
+    ledger: PathLike | None, config: PathLike | None, budget: str | float | None, reasoning: int | None
 ) -> Iterator[Session]:
     from hoofbeat.models.model_loading import open_session
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -81,6 +82,7 @@ class ReportFolder(ArtefactFolder):
         return self.artefact.file("report.html")
 
 
+_LISTED = 12
 _PAIRS = "pair of answers|pairs of answers"
 _MADE = {
     "corpus": ("Kept {}", "document"),
@@ -171,7 +173,21 @@ def open_folder(folder: PathLike) -> ArtefactFolder:
     `LeakageFolder` or `ReportFolder`, and an `ArtefactFolder` for every other kind. All have `path`, `manifest`,
     `kind`, `tables`, `table(name)` and `pandas(name)`.
     """
-    artefact = open_artefact(folder_path(folder))
+    path = folder_path(folder)
+    inside: list[Path] = []
+    with suppress(OSError):  # a folder that can't be listed is reported by who opens it
+        inside = artefact_folders(path)
+    if inside and inside != [path]:
+        names = [each.relative_to(path).as_posix() for each in inside]
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        raise ArtefactError(
+            "this folder holds several artefacts and is none itself"
+            if len(names) > 1
+            else "the artefact is in this folder",
+            where=str(path),
+            fix=f"open one of these in it: {', '.join(names[:_LISTED])}{more}",
+        )
+    artefact = open_artefact(path)
     module, name = _CLASSES.get(artefact.manifest.kind, ("", ""))
     if not name:
         return ArtefactFolder(artefact)

@@ -12,7 +12,14 @@ import pytest
 
 import hoofbeat as hb
 from hoofbeat.benchmarks import Benchmark, corpus_beside, write_benchmark
-from hoofbeat.benchmarks.benchmark_import import RejectedRow, import_benchmark, lettered_lines, options_of, right_option
+from hoofbeat.benchmarks.benchmark_import import (
+    RejectedRow,
+    import_benchmark,
+    import_notes,
+    lettered_lines,
+    options_of,
+    right_option,
+)
 from hoofbeat.benchmarks.export import export_benchmark
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.recipes import named_questions
@@ -284,6 +291,27 @@ def test_any_table_by_a_mapping(tmp_path: Path) -> None:
         imported(tmp_path / "t.csv", tmp_path, mapping="text=z")
     with pytest.raises(UsageError, match="does not say where the question is"):
         imported(tmp_path / "t.csv", tmp_path, mapping="id=key")
+
+
+def test_a_table_names_its_documents_without_a_mapping(tmp_path: Path) -> None:
+    rows = [{"question": "Which?", "documents": "doc-1"}, {"question": "When?", "documents": ""}]
+    made = imported(write_table(tmp_path / "t.csv", rows), tmp_path)
+    assert [question.documents for question in made.questions] == [("doc-1",), ()]
+    assert made.qrels() == {made.questions[0].id: {"doc-1": 1}}
+    assert import_notes(made.artefact) == []
+    texts = [{"question": "Which?", "documents": "A text of a document. " * 30}]
+    made = imported(write_table(tmp_path / "texts.csv", texts), tmp_path)
+    assert made.qrels() == {}
+    assert "not used: documents." in import_notes(made.artefact)[0]
+
+
+def test_fields_that_were_not_used_are_named(tmp_path: Path) -> None:
+    rows = [{"question": "Which?", "group": "kidney", "proof": "word " * 100}]
+    file = write_table(tmp_path / "t.csv", rows)
+    with pytest.warns(UserWarning, match=r"not used: proof\."):
+        hb.import_benchmark(file, tmp_path / "made", progress=hb.SILENT)
+    with pytest.warns(UserWarning, match=r"not used: group\."):
+        hb.import_benchmark(file, tmp_path / "made", mapping="text=question,context=proof", progress=hb.SILENT)
 
 
 def test_rows_that_can_not_be_read_are_listed(tmp_path: Path) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hoofbeat as hb
+from hoofbeat import teaching
 from tests.models.fault_server import FaultServer
 from tools import python_reference
 from tools.docs_refresh import NOTEBOOKS
@@ -44,6 +48,24 @@ def test_the_notebook_runs_with_another_model(tmp_path: Path, monkeypatch: pytes
     html = " ".join(output.data.get("text/html", "") for output in shown if "data" in output)
     assert "<b>corpus</b> teaching cases (invented)" in html
     assert re.search(r"answering.*6/6", html, re.DOTALL), "a bar in the cell"
+
+
+def test_the_loop_over_judgments_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"## Loop over.*?```python\n(.*?)```", page, re.DOTALL)
+    corpus = hb.import_corpus(teaching.cases_folder(), tmp_path / "corpus", progress=hb.SILENT)
+    bench = hb.build("teaching", corpus, tmp_path / "bench", progress=hb.SILENT)
+    with FaultServer() as server:
+        options: dict[str, Any] = {"ledger": tmp_path / "ledger.sqlite", "progress": hb.SILENT}
+        run = hb.answer(bench, tmp_path / "run", model=server.spec(), conditions=["closed"], limit=3, **options)
+        judged = hb.judge(run, tmp_path / "judged", by=["exact"], **options)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *lines, manifest, made = done.stdout.splitlines()
+    assert len(lines) == len(judged.judgments) == 3
+    assert all(line.startswith(each.text) for line, each in zip(lines, judged.questions, strict=True))
+    assert manifest.startswith("judgments 3 0")
+    assert "hoofbeat.judge(" in made
 
 
 @pytest.mark.parametrize("source", NOTEBOOKS, ids=lambda path: path.stem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,17 @@ def test_budgets_are_read(text: str, money: float | None, calls: int | None) -> 
 def test_what_is_no_budget_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         Budget.parse(text)
+
+
+@pytest.mark.parametrize("number", [5, 5.0, Decimal("5.00")])
+def test_python_gives_money_as_a_number(number: Any) -> None:
+    assert (Budget.parse(number).money, Budget.parse(number).calls) == (5.0, None)
+
+
+@pytest.mark.parametrize("given", [-1, True, float("nan"), float("inf"), Decimal("nan"), [5], b"5"])
+def test_what_is_no_number_of_money_is_refused_by_name(given: Any) -> None:
+    with pytest.raises(UsageError, match="budget can't be"):
+        Budget.parse(given)
 
 
 def test_no_budget_is_no_limit() -> None:

@@ -46,7 +46,7 @@ class Run(AnswerArtefact):
     """An opened run."""
 
     @staticmethod
-    def open(path: Path) -> Run:
+    def open(path: str | Path) -> Run:
         """Open a run folder."""
         return Run(open_artefact(path, KIND))
 

@@ -65,7 +65,7 @@ class Audit(ArtefactFolder):
     """An opened audit. Lists are read when first asked for; iterators and the frame hold little at a time."""
 
     @staticmethod
-    def open(path: Path) -> Audit:
+    def open(path: str | Path) -> Audit:
         """Open an audit folder."""
         return Audit(open_artefact(path, KIND))
 

@@ -45,8 +45,9 @@ class Benchmark(ArtefactFolder):
         self.questions: list[Question] = list(read_jsonl(artefact.file(edition_file(edition)), Question))
 
     @staticmethod
-    def open(path: Path, edition: str = "") -> Benchmark:
+    def open(path: str | Path, edition: str = "") -> Benchmark:
         """Open a benchmark folder at its main edition or another one; a run's questions can also be opened."""
+        path = Path(path)
         if path.is_file():
             raise UsageError(
                 "this is a file, but a benchmark is a folder",

@@ -556,6 +556,12 @@ def import_benchmark(
     return open_artefact(target, KIND)
 
 
+def import_notes(artefact: Artefact) -> list[str]:
+    """What a reader of an imported benchmark should know."""
+    notes = artefact.manifest.metrics.get("notes", ())
+    return [str(note) for note in notes] if isinstance(notes, list) else []
+
+
 def check_image(root: Path, name: str) -> Path:
     """The file of an image below a folder. A name that leads outside, or to a link, is refused."""
     place = root / name

@@ -46,7 +46,7 @@ class Corpus(ArtefactFolder):
         self._table = artefact.file(DOCUMENTS)
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: str | Path) -> Self:
         """Open a corpus folder."""
         return cls(open_artefact(path, "corpus"))
 

@@ -59,7 +59,7 @@ class JudgmentFolder(AnswerArtefact):
     """An opened folder of judgments, with the questions and answers that were judged."""
 
     @staticmethod
-    def open(path: Path) -> JudgmentFolder:
+    def open(path: str | Path) -> JudgmentFolder:
         """Open a folder of judgments."""
         return JudgmentFolder(open_artefact(path, KIND))
 

@@ -6,7 +6,9 @@ what the call may cost at worst, so it is never exceeded; calls taken from the l
 
 from __future__ import annotations
 
+import math
 import re
+from decimal import Decimal
 
 from msgspec import Struct
 
@@ -68,6 +70,16 @@ def about_tokens(request: ChatRequest) -> int:
     return int(tokens)
 
 
+def _amount(given: object) -> float:
+    """An amount of money that Python gave as a number: whole, broken or decimal."""
+    if isinstance(given, int | float | Decimal) and not isinstance(given, bool) and 0 <= float(given) < math.inf:
+        return float(given)
+    raise UsageError(
+        f"budget can't be {given!r}",
+        fix='give an amount of 0 or more, such as 2.50, or a number of calls as text, such as "200calls"',
+    )
+
+
 class Budget:
     """A hard limit on cost or calls, shared by all models of a command."""
 
@@ -79,10 +91,15 @@ class Budget:
         self._reserved = 0.0
 
     @staticmethod
-    def parse(text: str | None) -> Budget:
-        """`2.50` is money in the price table's currency, `200calls` a number of calls; None is no limit."""
+    def parse(text: str | float | None) -> Budget:
+        """`2.50` is money in the price table's currency, `200calls` a number of calls; None is no limit.
+
+        Python may give the money as a number.
+        """
         if text is None:
             return Budget()
+        if not isinstance(text, str):
+            return Budget(money=_amount(text))
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(calls?)?\s*", text)
         if not match or (match.group(2) and "." in match.group(1)):
             raise UsageError(f"a budget is an amount such as 2.50 or a number of calls such as 200calls, not {text!r}")

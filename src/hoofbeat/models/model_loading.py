@@ -599,7 +599,7 @@ def open_session(
     *,
     ledger_path: LedgerPlace | None = None,
     config_path: Path | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
@@ -624,12 +624,13 @@ def late_models(
     *,
     ledger_path: LedgerPlace | None = None,
     config_path: Path | None = None,
-    budget: str | None = None,
+    budget: str | float | None = None,
     reasoning: int | None = None,
     quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[Callable[[str], Model]]:
     """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
+    Budget.parse(budget)  # a wrong one is told now, not when the first model is needed
     with ExitStack() as stack:
         sessions: list[Session] = []
 

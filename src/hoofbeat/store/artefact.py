@@ -257,8 +257,9 @@ def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Artefac
         raise
 
 
-def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Artefact:
+def open_artefact(path: str | Path, kind: str | tuple[str, ...] | None = None) -> Artefact:
     """Open an artefact folder, or say why it can't be opened."""
+    path = Path(path)
     if not path.exists():
         raise ArtefactError("there is no such folder", where=str(path), fix="check the path")
     file = path / MANIFEST

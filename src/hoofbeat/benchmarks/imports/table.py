@@ -8,7 +8,10 @@ A list of questions alone, such as TransplantQA's, needs no answer: `audit` and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hoofbeat.benchmarks.benchmark_import import (
+    MAX_LABEL,
     ImportedBenchmark,
     ImportFormat,
     ImportRow,
@@ -54,6 +57,7 @@ class _Table(ImportFormat):
             )
         result = ImportedBenchmark()
         result.questions = list(source.each(lambda row: _question(row, source, mapping), result))
+        result.notes = _unused(source, mapping, result.questions)
         return result
 
 
@@ -80,7 +84,28 @@ def parse_question_mapping(line: str) -> Mapping:
 
 def _guessed(source: ImportSource) -> Mapping:
     found = {part: next((name for name in names if source.has(name)), "") for part, names in _KNOWN.items()}
-    return {part: (name,) for part, name in found.items() if name}
+    guessed: Mapping = {part: (name,) for part, name in found.items() if name}
+    if source.has("documents") and _names_documents(source.first["documents"]):
+        guessed["documents"] = ("documents",)
+    return guessed
+
+
+def _names_documents(value: object) -> bool:
+    """Whether a field can be the ids of documents: some tables have the texts of documents under this name."""
+    given = value if isinstance(value, list) else [value]
+    return all(each is None or (isinstance(each, str | int) and len(str(each)) <= MAX_LABEL) for each in given)
+
+
+def _unused(source: ImportSource, mapping: Mapping, questions: Sequence[Question]) -> list[str]:
+    """A note that names the fields of which no question has anything."""
+    used = {name for names in mapping.values() for name in names}
+    if not source.mapping:
+        used.update(name for question in questions for name in question.facets)
+    unused = [name for name in source.first if name.strip() and name not in used]
+    if not questions or not unused:
+        return []
+    names = ", ".join(unused)
+    return [f"fields that were not used: {names}. A mapping says what a field means (documents={unused[0]})"]
 
 
 def _question(row: ImportRow, source: ImportSource, mapping: Mapping) -> Question:
@@ -121,6 +146,6 @@ def _question(row: ImportRow, source: ImportSource, mapping: Mapping) -> Questio
         accepted=read_accepted([text for text in several("accepted") if text]),
         options=options,
         images=tuple(name for field in mapping.get("images", ()) for name in source.images(row.get(field))),
-        documents=several("documents"),
+        documents=tuple(name for name in several("documents") if name),
         facets=named if source.mapping else labels(row, taken),
     )
