@@ -288,7 +288,7 @@ def test_whoever_is_signed_out_in_the_middle_loses_no_answer(browser: Browser, h
         go_to(page, written.place)
         page.context.clear_cookies()
         page.locator("#text").fill("An answer that took a while to write.")
-        expect(page.locator("[data-kept]")).to_contain_text("Open your invitation link again in another tab")
+        expect(page.locator("[data-kept]")).to_contain_text("for a new link, open it in another tab")
         page.get_by_role("button", name="Save answer and continue").click()
         expect(page.locator("#text")).to_have_value("An answer that took a while to write.")
         other = page.context.new_page()

@@ -193,7 +193,7 @@ def test_somebody_signed_out_is_told_and_keeps_what_was_written(
         cookies = page.context.cookies()
         page.context.clear_cookies()
         page.get_by_label("Note").fill("still here")
-        expect(page.locator("#saved")).to_contain_text("Open your invitation link again")
+        expect(page.locator("#saved")).to_contain_text("for a new link")
         page.context.add_cookies([{key: each[key] for key in ("name", "value", "domain", "path")} for each in cookies])  # type: ignore[misc]
         page.reload()
         expect(page.get_by_label("Note")).to_have_value("still here")
@@ -210,7 +210,7 @@ def test_whoever_comes_in_again_in_another_tab_goes_on_where_they_were(
         page.goto(work.link(address))
         page.context.clear_cookies()
         page.get_by_label("Note").fill("still here")
-        expect(page.locator("#saved")).to_contain_text("Open your invitation link again in another tab")
+        expect(page.locator("#saved")).to_contain_text("for a new link, open it in another tab")
         other = page.context.new_page()
         join(other, address, work.token)
         page.bring_to_front()

@@ -187,7 +187,7 @@
     leaving = false;
     dirty ||= !mine.undo;
     shut = status === 401 || status === 403;
-    const out = shut ? ". Open your invitation link again in another tab, then come back here: what you wrote is kept" : "";
+    const out = shut ? ". Ask the person who invited you for a new link, open it in another tab, then come back here: what you wrote is kept" : "";
     say(`${mine.undo ? "Not undone" : "Not saved"}: ${problem.message}${out}.`, true);
     remember();
   }
