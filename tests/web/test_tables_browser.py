@@ -107,7 +107,8 @@ def test_a_card_names_an_institution_apart_from_its_document(browser: Browser, a
         page.goto(f"{address}/audits/audit")
         calculated(page)
         heads: list[list[str]] = page.evaluate(
-            """() => [...document.querySelectorAll('.synthesis table thead th')].filter((th) => th.querySelector('small'))
+            """() => [...document.querySelectorAll('.synthesis table thead th')]
+            .filter((th) => th.querySelector('small'))
             .map((th) => [th.firstChild.textContent.trim(), th.querySelector('small').textContent.trim()])"""
         )
         assert heads
