@@ -105,6 +105,24 @@ def test_pairs_of_an_audit_there_and_back(tmp_path: Path) -> None:
     assert set(LABELS) == set(counts)
 
 
+def test_an_export_says_how_many_drafts_it_leaves_out(tmp_path: Path) -> None:
+    an_audit(tmp_path / "audit", [*in_turn(Consistent=4), ""])
+    study = make(tmp_path, "audit", "--sample", "3", "--seed", "3")
+    work(tmp_path, study, lambda person, item: {"label": "Consistent"}, people=1)
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        (person,) = (each for each in store.people() if each.name == "Invented 0")
+        for item in store.items(study)[1:]:  # touched again after they were done
+            found = store.label(study, item.id, person.id)
+            assert found is not None
+            again = {"values": {"label": "Absent"}, "state": "draft", "seconds": 1, "base": found.version}
+            store.save(study, item.id, person.id, request=f"again-{item.id}", **again)  # type: ignore[arg-type]
+    told = hoofbeat("review", "export", study, "-o", "labels.csv", folder=tmp_path)
+    assert "Exported 1 label of 1 person → labels.csv" in told.stdout
+    assert "left out: 2 drafts, not saved as done" in told.stdout + told.stderr
+    done = json_of(hoofbeat("review", "export", study, "-o", "other.csv", "--json", folder=tmp_path))
+    assert (done["rows"], done["drafts left out"]) == (1, 2)
+
+
 def test_a_recipe_reads_what_was_exported(tmp_path: Path) -> None:
     """The two-level check of clinbench: findings keep an item out, a revision lets it in, and the tally follows."""
     given = {"select": "", "stem_words": "60"}

@@ -220,7 +220,7 @@ def test_time_runs_out_on_the_server_and_what_was_marked_counts(browser: Browser
             page.goto(f"{hall.address}/exam/{study.id}/questions/{place}")
             assert page.url.endswith(study.id), "no question can be opened any more"
             page.get_by_role("link", name="See your result").click()
-            expect(page.get_by_text("marked, not given")).to_have_count(1)
+            expect(page.get_by_text("marked, counted at the end")).to_have_count(1)
         answers = [each for each in exam_answers(hall.store, study) if each.failure is None]
         assert [each.choice for each in answers] == [sitting.entries[place - 1].options[1]]
     finally:
@@ -288,7 +288,7 @@ def test_whoever_is_signed_out_in_the_middle_loses_no_answer(browser: Browser, h
         go_to(page, written.place)
         page.context.clear_cookies()
         page.locator("#text").fill("An answer that took a while to write.")
-        expect(page.locator("[data-kept]")).to_contain_text("Open your invitation link again in another tab")
+        expect(page.locator("[data-kept]")).to_contain_text("for a new link, open it in another tab")
         page.get_by_role("button", name="Save answer and continue").click()
         expect(page.locator("#text")).to_have_value("An answer that took a while to write.")
         other = page.context.new_page()
@@ -353,6 +353,7 @@ def test_an_exam_ended_early_and_without_script(browser: Browser, hall: Hall) ->
     expect(page.get_by_role("heading", name="Question 2 of 3")).to_be_visible()
     page.goto(f"{hall.address}/exam/{study.id}")
     page.click("text=End the exam now")
+    expect(page.get_by_text("Questions without an answer count as wrong.")).to_be_visible()
     page.click("button:has-text('End the exam and see the result')")
     expect(page.get_by_role("heading", name="Your result")).to_be_visible()
     expect(page.get_by_text("2 answers are missing")).to_be_visible()

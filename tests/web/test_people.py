@@ -107,8 +107,19 @@ def test_a_form_that_is_sent_twice_at_once_is_sent_once(browser: Browser, store:
 def test_leaving_ends_the_session_and_keeps_what_was_said(browser: Browser, store: ReviewStore) -> None:
     _, _, (token, _) = make_study(store)
     with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, token) as page:
+        asked: list[str] = []
+        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+        page.get_by_role("button", name="Sign out").click()
+        page.goto(f"{address}/review")
+        expect(page.get_by_role("heading", level=1)).not_to_have_text("Please sign in")
+        page.once("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("You are signed out")
+        expect(page.get_by_text("An invitation link works once. To come back, ask the person")).to_be_visible()
+        assert len(asked) == 1
+        assert "you need a new link" in asked[0]
+        page.goto(f"{address}/join/{token}")
+        expect(page.get_by_role("heading", level=1)).to_have_text("This link no longer works")
         page.goto(f"{address}/review")
         expect(page.get_by_role("heading", level=1)).to_have_text("Please sign in")
 

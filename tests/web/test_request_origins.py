@@ -122,6 +122,7 @@ def test_a_browser_that_does_not_say_where_a_form_is_from_can_still_send_it(brow
             page.goto(f"{address}/review/study/items/item-0")
             page.get_by_role("radio").nth(3).check()
             expect(page.get_by_role("status").filter(has_text="Draft saved")).to_be_visible()
+            page.once("dialog", lambda dialog: dialog.accept())
             page.get_by_role("button", name="Sign out").click()
             expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
             assert store.label("study", "item-0", people[0].id) is not None

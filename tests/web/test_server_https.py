@@ -127,6 +127,7 @@ def test_people_are_invited_label_and_sit_an_exam_over_https(
     cookies = context.cookies()
     assert {"__Host-hoofbeat-session", "__Host-hoofbeat-visit"} == {each.get("name") for each in cookies}
     assert all(each.get("secure") and each.get("httpOnly") for each in cookies)
+    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
     context.close()

@@ -23,6 +23,15 @@ def address(folders: Path) -> Iterator[str]:
         yield url
 
 
+def calculated(page: Page) -> None:
+    """Wait until the page has its figures."""
+    for _ in range(60):
+        if not page.get_by_text("Hoofbeat is calculating").count():
+            break
+        page.wait_for_timeout(500)
+        page.reload()
+
+
 def column(page: Page, name: str) -> list[str]:
     """The cells of one column of the list of queries, as they are shown."""
     found: list[str] = page.evaluate(
@@ -68,11 +77,7 @@ def test_a_list_of_several_pages_is_not_sorted_page_by_page(browser: Browser, ad
 def test_wide_tables_are_cards_on_a_phone(browser: Browser, address: str, path: str) -> None:
     with tab(browser, PHONE) as page:
         page.goto(address + path)
-        for _ in range(60):
-            if not page.get_by_text("Hoofbeat is calculating").count():
-                break
-            page.wait_for_timeout(500)
-            page.reload()
+        calculated(page)
         expect(page.locator("table.carded").first).to_be_visible()
         wide = page.evaluate(
             """[...document.querySelectorAll('main *')].filter((each) => each.scrollWidth > each.clientWidth + 1
@@ -95,3 +100,19 @@ def test_without_script_a_table_scrolls_in_its_box(browser: Browser, address: st
     expect(page.locator("table.questions thead")).to_be_visible()
     expect(page.locator("button.sort")).to_have_count(0)
     context.close()
+
+
+def test_a_card_names_an_institution_apart_from_its_document(browser: Browser, address: str) -> None:
+    with tab(browser, PHONE) as page:
+        page.goto(f"{address}/audits/audit")
+        calculated(page)
+        heads: list[list[str]] = page.evaluate(
+            """() => [...document.querySelectorAll('.synthesis table thead th')]
+            .filter((th) => th.querySelector('small'))
+            .map((th) => [th.firstChild.textContent.trim(), th.querySelector('small').textContent.trim()])"""
+        )
+        assert heads
+        for name, small in heads:
+            assert page.locator(f'.synthesis td[data-label="{name}, {small}"]').count() > 0
+        wraps = page.locator(".bar nav a").evaluate_all("all => all.map((a) => getComputedStyle(a).whiteSpace)")
+        assert set(wraps) == {"nowrap"}

@@ -82,7 +82,7 @@ def test_nothing_is_lost_without_a_connection(
         page.get_by_label("Note").fill("written without a connection")
         assert work.saves() == []
         page.context.set_offline(False)
-        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        expect(page.locator("#saved")).to_contain_text("this item counts again when you save it as done")
         assert work.values() == {**ANSWERS["likert"], "note": "written without a connection"}
         assert page.url == work.link(address), "who goes on writing is not taken away"
         page.keyboard.press("Control+Enter")
@@ -193,7 +193,7 @@ def test_somebody_signed_out_is_told_and_keeps_what_was_written(
         cookies = page.context.cookies()
         page.context.clear_cookies()
         page.get_by_label("Note").fill("still here")
-        expect(page.locator("#saved")).to_contain_text("Open your invitation link again")
+        expect(page.locator("#saved")).to_contain_text("for a new link")
         page.context.add_cookies([{key: each[key] for key in ("name", "value", "domain", "path")} for each in cookies])  # type: ignore[misc]
         page.reload()
         expect(page.get_by_label("Note")).to_have_value("still here")
@@ -210,7 +210,7 @@ def test_whoever_comes_in_again_in_another_tab_goes_on_where_they_were(
         page.goto(work.link(address))
         page.context.clear_cookies()
         page.get_by_label("Note").fill("still here")
-        expect(page.locator("#saved")).to_contain_text("Open your invitation link again in another tab")
+        expect(page.locator("#saved")).to_contain_text("for a new link, open it in another tab")
         other = page.context.new_page()
         join(other, address, work.token)
         page.bring_to_front()
@@ -267,5 +267,29 @@ def test_what_another_tab_saved_is_not_undone_unseen(
         assert work.values() == {"label": "mismatch"}
         page.get_by_role("link", name="Take the other version").click()
         page.keyboard.press("u")
-        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        expect(page.locator("#saved")).to_contain_text("this item counts again when you save it as done")
         assert work.values() == {"label": "equivalent"}
+
+
+def test_a_finished_item_that_is_changed_says_that_it_no_longer_counts(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "likert", seed=31)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        by_hand(page, work.fields(), ANSWERS["likert"], touch=False)
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        page.get_by_role("button", name="Save and next").click()
+        page.wait_for_url(work.link("**", 1))
+        page.goto(work.link(address))
+        expect(page.locator("#saved")).to_contain_text("Done. Saved")
+        page.get_by_label("Note").fill("on second thoughts")
+        counts = "Changed: this item counts again when you save it as done"
+        expect(page.locator("#saved")).to_contain_text(counts)
+        page.reload()
+        expect(page.locator("#saved")).to_contain_text(counts)
+        page.get_by_role("button", name="Undo").click()
+        expect(page.locator("#saved")).to_contain_text("Done. Saved")
+    label = store.label(work.study.id, work.items[0].id, work.person.id)
+    assert label is not None
+    assert label.state == "done"

@@ -163,16 +163,27 @@ def export_command(names: tuple[str, ...], database: str, output: Path, each: bo
             _export_exam(screen, store, studies, output, blind)
             return
         export = join_exports([export_labels(store, study, each=each, blind=blind) for study in studies])
+        drafts = sum(len(store.labels(study.id, states=["draft"])) for study in studies)
     check_file(output, ".csv" if output.suffix == ".csv" else ".jsonl")
     written = write_export(export, output)
     if as_json:
         origin = export.origin
         told = {"study": origin.study, "format": origin.format, "source": origin.source, "people": origin.people}
         screen.emit(
-            {**told, "rows": len(export.rows), "settled": len(export.adjudicated), "files": list(map(str, written))}
+            {
+                **told,
+                "rows": len(export.rows),
+                "settled": len(export.adjudicated),
+                "drafts left out": drafts,
+                "files": list(map(str, written)),
+            }
         )
         return
-    click.echo(f"Exported {len(export.rows):,} labels of {export.origin.people:,} people → {output}")
+    labels = "label" if len(export.rows) == 1 else "labels"
+    people = "person" if export.origin.people == 1 else "people"
+    click.echo(f"Exported {len(export.rows):,} {labels} of {export.origin.people:,} {people} → {output}")
+    if drafts:
+        screen.line(f"left out: {drafts:,} {'draft' if drafts == 1 else 'drafts'}, not saved as done")
     for path in written[1:]:
         screen.line(f"also wrote: {path}")
     screen.line(f"next: {_next(export, written)}")

@@ -218,6 +218,7 @@ def _item_page(
         label=label,
         values=values,
         version=version,
+        reopened=_was_done(store, label),
         first_time=not any(each.state != "draft" for each in labels),
         progress=progress_of_person(place.mine, labels),
         problem=problem,
@@ -228,6 +229,14 @@ def _item_page(
         when_words=when_words,
         item_link=lambda id: address_of(place.study.id, id),
     )
+
+
+def _was_done(store: ReviewStore, label: ItemLabel | None) -> bool:
+    """Whether a draft takes the place of a label that was done, and that counts no more."""
+    if label is None or label.state != "draft":
+        return False
+    events = store.trail(study=label.study, item=label.item, person=label.person, newest=True)
+    return any((event.before or {}).get("state") == "done" for event in events)
 
 
 # The plain form: what happens without the script

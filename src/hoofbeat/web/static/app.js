@@ -1,6 +1,6 @@
 "use strict";
 // What every page shares: telling the reader what happened, posting with the token against forged requests, also after
-// the same person came in again in another tab, and sending no form twice.
+// the same person came in again in another tab, asking before a sign-out, and sending no form twice.
 const hoofbeat = {
   csrf: document.querySelector('meta[name="csrf"]')?.content ?? "",
 
@@ -41,7 +41,7 @@ const hoofbeat = {
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post") return;
-  if (form.dataset.sent) return event.preventDefault();
+  if (form.dataset.sent || (form.dataset.ask && !confirm(form.dataset.ask))) return event.preventDefault();
   form.dataset.sent = "yes";
   setTimeout(() => delete form.dataset.sent, 5000); // whoever stopped the page can send it again
 });

@@ -3,7 +3,7 @@
 (() => {
   const clock = document.querySelector("[data-remaining]");
   const form = document.querySelector("[data-answer]");
-  const COME_IN = "Open your invitation link again in another tab, then come back here and answer.";
+  const COME_IN = "Ask the person who invited you for a new link, open it in another tab, then come back here and answer.";
   const calls = [[600, "10 minutes left"], [300, "5 minutes left"], [60, "1 minute left"], [15, "15 seconds left"]];
 
   // The time left

@@ -15,6 +15,7 @@
 
   let version = Number(form.dataset.version);
   let state = form.dataset.state;
+  let finished = "finished" in form.dataset; // this item was done before: as a draft it does not count
   let dirty = false; // the form differs from what was sent last
   let sending = null; // the save on its way: {body, then}
   let shut = false; // the last save was refused because nobody was signed in
@@ -89,7 +90,9 @@
   }
 
   function sayState(label) {
-    const words = { done: "Done. Saved", draft: "Draft saved", skipped: "Skipped. Saved" }[label.state];
+    finished ||= label.state === "done";
+    const draft = finished ? "Changed: this item counts again when you save it as done. Draft kept" : "Draft saved";
+    const words = { done: "Done. Saved", draft, skipped: "Skipped. Saved" }[label.state];
     say(label.version ? `${words} ${clock(label.changed)}` : "Nothing saved yet.");
   }
 
@@ -187,7 +190,7 @@
     leaving = false;
     dirty ||= !mine.undo;
     shut = status === 401 || status === 403;
-    const out = shut ? ". Open your invitation link again in another tab, then come back here: what you wrote is kept" : "";
+    const out = shut ? ". Ask the person who invited you for a new link, open it in another tab, then come back here: what you wrote is kept" : "";
     say(`${mine.undo ? "Not undone" : "Not saved"}: ${problem.message}${out}.`, true);
     remember();
   }

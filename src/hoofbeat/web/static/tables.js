@@ -62,10 +62,17 @@
 
   const ROLES = [["thead, tbody", "rowgroup"], ["tr", "row"], ["td", "cell"], ["th[scope=row]", "rowheader"], ["th[scope=col]", "columnheader"]];
 
+  function nameOf(cell) { // with its small print apart: an institution, and the title of its document
+    const words = wordsOf(cell);
+    const small = cell.querySelector("small");
+    const print = small ? wordsOf(small) : "";
+    return print && print !== words && words.endsWith(print) ? `${words.slice(0, -print.length).trim()}, ${print}` : words;
+  }
+
   function label(table) {
     const first = table.tHead?.rows[0] ?? table.rows[0];
     first?.classList.add("heads");
-    const names = [...(first?.cells ?? [])].map((cell) => cell.title || wordsOf(cell));
+    const names = [...(first?.cells ?? [])].map((cell) => cell.title || nameOf(cell));
     for (const row of table.rows) {
       if (row === first) continue;
       [...row.cells].forEach((cell, place) => {
