@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
 from hoofbeat.review.review_records import Event
 from hoofbeat.review.review_store import ReviewStore
@@ -108,7 +108,12 @@ def test_leaving_ends_the_session_and_keeps_what_was_said(browser: Browser, stor
     _, _, (token, _) = make_study(store)
     with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, token) as page:
         asked: list[str] = []
-        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+
+        def stay(dialog: Dialog) -> None:
+            asked.append(dialog.message)
+            dialog.dismiss()
+
+        page.once("dialog", stay)
         page.get_by_role("button", name="Sign out").click()
         page.goto(f"{address}/review")
         expect(page.get_by_role("heading", level=1)).not_to_have_text("Please sign in")
