@@ -81,7 +81,7 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
         if not calls:
             return "" if first.max_money is None else f" ({dollars(first.max_money, at_most=True)})"
         prices = [model.price for model in self.models]
-        if not first.calls or None in prices:
+        if not first.calls or not prices or None in prices:
             return ", price unknown"
         size = first.tokens_in / first.calls, first.max_tokens_out / first.calls
         dearest = max(price.of(round(calls * size[0]), round(calls * size[1])) for price in prices if price)
