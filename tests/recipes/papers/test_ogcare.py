@@ -453,8 +453,8 @@ def test_the_bound_of_the_estimate_counts_calls_that_a_batch_folder_sends_ahead(
         for backend in (Script(says()), BatchBackend(tmp_path / "batch", "m")):
             model = Model(spec="any", backend=backend, ledger=ledger)
             context = RecipeContext(corpus, OgcareSettings(), models={"model": model}, estimating=True)
-            note = BuildPlan(recipe=RECIPE, context=context, models=(model,)).estimate().note
-            bounds.append(int(note.partition("at most ")[2].split()[0]))
+            told = BuildPlan(recipe=RECIPE, context=context, models=(model,)).estimate().headline
+            bounds.append(int(told.partition("at most ")[2].split()[0]))
     assert (
         bounds[1] - bounds[0] == 1 + 3 * 3
     )  # the moment with verification; two trials and distraction with each review
