@@ -62,7 +62,8 @@ def a_replay(path: Path) -> None:
         {"contains": "B) Zygomycosis", "text": {"options": [compared[0], same[1], compared[2]]}},
         {"contains": "C) Zygomycosis", "text": {"options": [*compared[:2], same[2]]}},
         {"contains": "Judge every wrong option", "text": {"options": compared}},
-        {"contains": "", "text": {"reason": "f", "answer": "Wait.", "others": [], "answerable": "yes", "missing": ""}},
+        {"contains": "", "text": {
+            "reason": "f", "answer": "Wait.", "others": [], "told": "", "answerable": "yes", "missing": ""}},
     ]  # fmt: skip
     path.write_text(
         "".join(json.dumps({**rule, "text": json.dumps(rule["text"])}) + "\n" for rule in rules), encoding="utf-8"

@@ -99,7 +99,7 @@ def passing_trial(name: str, request: ChatRequest) -> object:
     return {
         "trial-choice": {**fields, "choice": "A"},
         "trial-options": {"reason": "nothing points to it", "choice": "A", "basis": "chance"},
-        "trial-open": {**fields, "answer": "What the case calls for.", "others": []},
+        "trial-open": {**fields, "answer": "What the case calls for.", "others": [], "told": ""},
         "trial-question": {"reason": "nothing points to it", "answer": "Something else."},
         "trial-match": {"reason": "the same", "match": "yes", "supported": "yes", "missing": "", "rival": ""},
     }[name]

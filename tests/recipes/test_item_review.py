@@ -388,6 +388,37 @@ def test_what_is_not_signed_after_two_edits_is_rejected(tmp_path: Path) -> None:
     assert len(editor.requests) == 3
 
 
+def test_the_third_review_of_an_open_question_may_edit_and_the_trials_decide(tmp_path: Path) -> None:
+    """Another reviewer always has another wish; the edits are kept, the item says that nobody looked at them again."""
+    edits = [_edits(_edit("insert", 2, said, (4,)), kind="fact_lost") for said in ("He had no fever.", "He was well.")]
+    last = _edits(new_question="How should the tract be closed now?", kind="second_right")
+    artefact = _ogcare(tmp_path, Editor(*edits, last))
+    (question,) = Benchmark(artefact).questions
+    assert question.text == "How should the tract be closed now?"
+    assert "final review: the last edits of the final review were not reviewed again" in _item(artefact)["flags"]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_case_that_tells_the_answer_is_edited_or_the_item_is_rejected(tmp_path: Path, again: bool) -> None:
+    left = [2 if again else 1]
+
+    def trials(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-open" and left[0]:
+            left[0] -= 1
+            return {**said, "told": "Nobody has closed the tract yet."}
+        return said
+
+    editor = Editor({**SIGN, **NOTHING}, _edits(_edit("delete", 3), kind="leak"), trials=trials)
+    artefact = _ogcare(tmp_path, editor, distraction=False)
+    remarks = material(editor.requests[1])["remarks"]
+    assert "given away by the case: nothing is left to decide, says a solver, after “Nobody has closed" in remarks
+    if again:
+        assert _reason(artefact) == ("trials", "it fails its trial again after an edit")
+    else:
+        assert Benchmark(artefact).questions[0].facets["doubts"] == "none"
+
+
 def test_light_edits_of_the_last_review_are_kept_and_flagged(tmp_path: Path) -> None:
     editor = _editor(_edits(RESTORED), _edits(_edit("delete", 6)), _edits(_edit("delete", 5), kind="residue"))
     artefact = _built(tmp_path, editor)

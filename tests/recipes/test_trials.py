@@ -315,6 +315,24 @@ def test_what_is_still_told_or_left_open_after_an_edit_is_rejected(tmp_path: Pat
     assert found.reason == "it fails its trial again after an edit"
 
 
+@pytest.mark.parametrize(("match", "doubts"), [("yes", ["given away by the case"]), ("no", ["answered wrongly"])])
+def test_words_of_the_case_that_leave_nothing_to_decide_are_a_doubt(tmp_path: Path, match: str, doubts: object) -> None:
+    """A solver that is wrong was not told the answer, whatever it says."""
+
+    def says(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-open":
+            return {**said, "told": "the tract was left open"}
+        return {**said, "match": match} if name == "trial-match" else said
+
+    (kept,), _ = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)}, _open_steps())
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == doubts
+    again = trials_of(to_grade_again(kept)).answer  # another note changes nothing about the case
+    assert again is not None
+    assert again.told == "the tract was left open"
+
+
 def test_another_note_has_the_same_answers_graded_anew(tmp_path: Path) -> None:
     steps = _open_steps()
     says = _grading("no", _graded("B", "unclear", "no", "too wide"), _graded("C", "yes", "yes", "a route"))

@@ -37,13 +37,14 @@ RIVAL = "another answer as good"
 NOT_ANSWERABLE = "not answerable"
 WRONG = "answered wrongly"
 TOLD = "given away by the question"
+CASE_TELLS = "given away by the case"
 UNGRADED = "grading left open"
 GIVEN_AWAY = "given away by the options"
 ABSURD = "absurd option"
 STYLE = "options differ in style"
 NOT_TRIED = "not tried"
 NO_DOUBT = "none"
-DOUBTS = (SECOND_RIGHT, RIVAL, NOT_ANSWERABLE, WRONG, TOLD, UNGRADED, GIVEN_AWAY, ABSURD, STYLE, NOT_TRIED)
+DOUBTS = (SECOND_RIGHT, RIVAL, NOT_ANSWERABLE, WRONG, TOLD, CASE_TELLS, UNGRADED, GIVEN_AWAY, ABSURD, STYLE, NOT_TRIED)
 """What the trials of a question may find (facet `doubts`), the gravest first."""
 
 

@@ -26,6 +26,7 @@ from hoofbeat.recipes.context import RecipeContext, RecipeSettings, fit_all
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import (
     ABSURD,
+    CASE_TELLS,
     DOUBTS,
     GIVEN_AWAY,
     NO_DOUBT,
@@ -86,11 +87,12 @@ class AnswerTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a solver answered from the case. `match` is yes, partly or no; empty until it is compared.
 
     `rival` is another answer that the comparing call finds just as good as the right one; `others` are answers that the
-    solver expects of colleagues.
+    solver expects of colleagues. `told` are words of the case that leave nothing to decide, says the solver.
     """
 
     said: str = ""
     others: tuple[str, ...] = ()
+    told: str = ""
     match: str = ""
     answerable: bool = True
     missing: str = ""
@@ -177,6 +179,7 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
             NOT_ANSWERABLE: not answer.answerable,
             WRONG: answer.match == "no",
             TOLD: guess.right and guess.basis == BY_QUESTION,
+            CASE_TELLS: bool(answer.told) and answer.match in ("yes", "partly"),
             UNGRADED: any(each.counts == "unclear" for each in grading.grades),
             GIVEN_AWAY: guess.right and guess.basis in ("style", "content"),
             ABSURD: any(each.absurd for each in self.comparison),
@@ -198,6 +201,7 @@ def trial_findings(trials: QuestionTrials) -> dict[str, str]:
         NOT_ANSWERABLE: answer.missing,
         WRONG: f"{answer.said}: {answer.reason}",
         TOLD: f"from the question alone a solver guessed “{guess.said}”: {guess.reason}",
+        CASE_TELLS: f"nothing is left to decide, says a solver, after “{answer.told}”",
         UNGRADED: "; ".join(left_open),
         GIVEN_AWAY: guess.reason,
         ABSURD: "; ".join(f"{each.option}: {each.reason}" for each in trials.comparison if each.absurd),
@@ -294,7 +298,7 @@ def account_for_trials(name: str, show: Show) -> RecipeStep:
     """Write the doubts into the facets and count them; a question with a second right option is rejected.
 
     So is one that was edited because of a trial (`retried`) and that still has a rival answer, can't be answered, is
-    given away by its question, or has a note that leaves an answer open.
+    given away by its question or its case, or has a note that leaves an answer open.
     """
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
@@ -308,7 +312,7 @@ def account_for_trials(name: str, show: Show) -> RecipeStep:
     return whole(name, judge)
 
 
-_GRAVE = frozenset({RIVAL, NOT_ANSWERABLE, TOLD, UNGRADED})
+_GRAVE = frozenset({RIVAL, NOT_ANSWERABLE, TOLD, CASE_TELLS, UNGRADED})
 
 
 def _verdict(item: RecipeItem) -> Outcome:
@@ -568,6 +572,7 @@ def _try_open(name: str, show: Show) -> RecipeStep:
             missing="" if answerable else str(value["missing"]),
             reason=str(value["reason"]),
             others=tuple(" ".join(str(each).split()) for each in value["others"]),
+            told=" ".join(str(value["told"]).split()) if show(item).case else "",
         )
         return _with(item, answer=answer)
 
@@ -706,5 +711,5 @@ def to_grade_again(item: RecipeItem) -> RecipeItem:
     """The item as before its answers were compared and graded: another note grades them anew."""
     answer = trials_of(item).answer
     if answer is not None:
-        answer = AnswerTrial(said=answer.said, others=answer.others)
+        answer = AnswerTrial(said=answer.said, others=answer.others, told=answer.told)
     return _with(item, answer=answer, grading=None)
