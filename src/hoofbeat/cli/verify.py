@@ -35,7 +35,7 @@ _WORDS = ("published", "retrieval", "statements")
 def command(folders: tuple[Path, ...], data: Path | None, signers: Path | None, as_json: bool) -> None:
     """Check that every file of each folder is there and unchanged. A folder of folders is checked as a whole.
 
-    What lies beside the artefacts of such a folder can't be checked: it is named, and with --signed-by it is an error.
+    Other files in such a folder can't be checked: they are named, and with --signed-by they are an error.
 
     `hoofbeat verify published` recomputes published figures from the reference data and compares them.
     `hoofbeat verify retrieval` does so for rankings and sets only; `hoofbeat verify statements` for the check of
