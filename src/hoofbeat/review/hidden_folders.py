@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 _RECORDS = ".jsonl"
 _CARRIERS = frozenset({
-    "audit", "audit-comparison", "benchmark", "check", "comparison", "evidence", "export", "judgments", "rankings", "report",
-    "run", "themes",
+    "audit", "audit-comparison", "benchmark", "check", "comparison", "evidence", "export", "judgments", "rankings",
+    "report", "run", "themes",
 })  # fmt: skip
 """Kinds of folders that may hold questions, answers or sources of a study, or were made from one that does."""
 _NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # the SHA-256 of an empty file
