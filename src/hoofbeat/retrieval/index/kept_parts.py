@@ -102,8 +102,8 @@ def kept(
     """A part of an index: as it lies there, or, where it is not there or can't be read, built now.
 
     It is written beside and renamed, by one process at a time: another that wants the same part waits and finds it.
-    What was changed after it was written (a file cut short by a full disk, say) no longer has the hashes of its manifest,
-    and is removed and built again. Hashing takes half a second for a gigabyte.
+    What was changed after it was written (a file cut short by a full disk, say) no longer has the hashes of its
+    manifest, and is removed and built again. Hashing takes half a second for a gigabyte.
     """
     target, url = place
     with _alone(target):
