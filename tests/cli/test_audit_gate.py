@@ -15,7 +15,7 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import FIGURES, judge_condition, parse_condition
 from hoofbeat.audit.disagreement_cases import read_cases
 from hoofbeat.errors import UsageError
-from hoofbeat.records import Answer, TraceStep
+from hoofbeat.records import Answer, Failure, TraceStep
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
 from tests.cli.audit_folders import invented_pairs, write_audit
@@ -64,13 +64,13 @@ def decide(folder: Path, audit: str, decided: dict[tuple[str, str, str], str], b
 def test_conditions_fail_the_gate_by_its_exit_code(audits: Path) -> None:
     ok = hoofbeat("audit", "gate", "before", "after", "--fail-if", "new_disagreements > 1", folder=audits)
     assert "The gate passes" in ok.stderr
-    assert "Checked 1 condition → gate" in ok.stdout
+    assert "Checked 3 conditions → gate" in ok.stdout
     done = hoofbeat(
         "audit", "gate", "before", "after", "--fail-if", "new_disagreements > 0", "--fail-if", "share_disagree > 90%",
         "--json", folder=audits, code=5,
     )  # fmt: skip
     told = json.loads(done.stdout)
-    assert (told["passed"], [each["failed"] for each in told["conditions"]]) == (False, [True, False])
+    assert (told["passed"], [each["failed"] for each in told["conditions"]]) == (False, [True, False, False, False])
     figures = told["metrics"]
     assert figures["disagreements"] == 6
     assert figures["new_disagreements"] == 1
@@ -136,14 +136,36 @@ def test_junit_names_each_condition_and_lists_the_cases(audits: Path) -> None:
     assert root.tag == "testsuites"
     (suite,) = root.findall("testsuite")
     assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "2", "failures": "1", "errors": "0", "skipped": "0",
+        "tests": "3", "failures": "1", "errors": "0", "skipped": "0",
     }  # fmt: skip
-    first, second = suite.findall("testcase")
+    first, second, third = suite.findall("testcase")
+    assert third.get("name") == "not (lost_pairs > 0)"
     assert (first.get("name"), second.find("failure")) == ("not (new_disagreements > 0)", None)
     failure = first.find("failure")
     assert failure is not None
     assert failure.get("message") == "new_disagreements is 1"
     assert "q1: alder and cairn (Divergent, medium): time of q1" in (failure.text or "")
+
+
+def test_pairs_that_nobody_judged_are_not_resolved_and_fail_the_gate(tmp_path: Path) -> None:
+    """A judge that answered nothing, or a source that was left out, is no progress."""
+    an_audit(tmp_path / "before", {"q1": "dcd", "q2": "ccc"})
+    failed_call = Failure(kind="rate-limited", message="come back later")
+    lost = [replace(each, label="", failure=failed_call) for each in invented_pairs({"q1": "xxx"})]
+    write_audit(tmp_path / "broken", [*lost, *invented_pairs({"q2": "ccc"})])
+    write_audit(tmp_path / "smaller", invented_pairs({"q2": "ccc"}))
+    for after, failed in (("broken", 3), ("smaller", 0)):
+        done = hoofbeat(
+            "audit", "gate", "before", after, "--fail-if", "new_disagreements > 0", "--json", folder=tmp_path, code=5
+        )
+        told = json.loads(done.stdout)
+        assert [each["failed"] for each in told["conditions"]] == [False, True, failed > 0]
+        figures = told["metrics"]
+        assert (figures["lost_pairs"], figures["failed_pairs"], figures["resolved_disagreements"]) == (3, failed, 0)
+        page = (tmp_path / "gate" / "report.md").read_text(encoding="utf-8")
+        assert f"The gate fails on {'2 conditions' if failed else '1 condition'}: lost" in page
+    allowed = ("--fail-if", "lost_pairs > 3", "--fail-if", "failed_pairs > 3")
+    assert "passes" in hoofbeat("audit", "gate", "before", "broken", *allowed, folder=tmp_path).stderr
 
 
 SARIF: dict[str, dict[str, type]] = {

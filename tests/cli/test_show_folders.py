@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,24 @@ def test_a_folder_of_folders_is_shown_verified_reported_and_served(made: Path) -
     (made / "grid" / "02-bm25-pool-first" / "run.trec").write_text("changed", encoding="utf-8")
     broken = hoofbeat("verify", "grid", "--json", folder=made, code=1)
     assert "1 of 3 folders changed since Hoofbeat wrote them" in json.loads(broken.stdout)["error"]
+
+
+def test_verify_looks_at_every_depth_and_names_what_no_manifest_lists(made: Path, tmp_path: Path) -> None:
+    """A folder whose manifest was taken away is not "unchanged", and one that lies deep is checked as well."""
+    deep = tmp_path / "all" / "a" / "b" / "c" / "run"
+    shutil.copytree(made / "run", deep)
+    shutil.copytree(made / "judged", tmp_path / "all" / "judged")
+    assert "2 folders checked: all are unchanged\n" in hoofbeat("verify", "all", folder=tmp_path).stdout
+    (tmp_path / "all" / "SUMMARY.html").write_text("all is well", encoding="utf-8")
+    (tmp_path / "all" / "link").symlink_to(deep)
+    told = hoofbeat("verify", "all", folder=tmp_path).stdout
+    assert "not checked, because no manifest lists it: all/SUMMARY.html, all/link\n" in told
+    value = json_of(hoofbeat("verify", "all", "--json", folder=tmp_path))
+    assert value["not checked"] == ["all/SUMMARY.html", "all/link"]
+    (deep / "manifest.json").unlink()
+    assert "not checked, because no manifest lists it: all/SUMMARY.html, all/a, " in (
+        hoofbeat("verify", "all", folder=tmp_path).stdout
+    )
 
 
 def test_a_folder_without_what_a_report_shows_says_which_kinds_it_can(made: Path, tmp_path: Path) -> None:

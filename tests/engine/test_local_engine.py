@@ -125,3 +125,12 @@ def test_where_a_command_ran_is_not_in_its_manifest(monkeypatch: pytest.MonkeyPa
     for words in (["--on", "ray"], ["--on=ray"], ["--json"], []):
         monkeypatch.setattr("sys.argv", ["hoofbeat", "corpus", "import", "in", *words, "-o", "c"])
         assert command_words() == ["hoofbeat", "corpus", "import", "in", "-o", "c"]
+
+
+@pytest.mark.parametrize("joint", [["--decisions", "{}"], ["--decisions={}"]])
+def test_a_database_s_password_is_not_in_a_manifest(monkeypatch: pytest.MonkeyPatch, joint: list[str]) -> None:
+    address = "postgresql://ada:pa@ss:w/ord@db.example:5432/reviews"
+    words = [word.format(address) for word in joint]
+    monkeypatch.setattr("sys.argv", ["hoofbeat", "audit", "gate", "a", "b", *words])
+    told = [word.format("postgresql://ada:***@db.example:5432/reviews") for word in joint]
+    assert command_words() == ["hoofbeat", "audit", "gate", "a", "b", *told]

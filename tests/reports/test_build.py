@@ -230,6 +230,11 @@ def test_no_judgment_came_through(tmp_path: Path) -> None:
     judged = examples.judged(tmp_path / "judged", examples.answered("oracle"), failing=1.0)
     text, _ = build(tmp_path / "report", judged)
     assert "No answer could be scored" in text
+    assert "no answer could be scored (20 planned)" in text  # on the first screen, instead of 0 of 20
+    assert "0 of 20 (0.0%" not in text
+    some = examples.judged(tmp_path / "some", examples.answered("oracle"), failing=0.5)
+    text, _ = build(tmp_path / "report-of-some", some)
+    assert "without a score were right" in text
     assert "judgment: unreadable" in text
 
 

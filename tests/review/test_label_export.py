@@ -13,7 +13,7 @@ import pytest
 from hoofbeat.audit import Audit
 from hoofbeat.audit.validation.packets import pair_code
 from hoofbeat.audit.validation.people_validation import human_labels
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.judging.humans import design_of, human_judgments
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
@@ -60,6 +60,12 @@ def test_recipes_read_their_labels(store: ReviewStore, folders: Path, tmp_path: 
     fill(team, form)
     path = tmp_path / f"labels{suffix}"
     write_export(export_labels(store, team.study), path)
+    write_export(export_labels(store, team.study), path)  # an earlier export is replaced
+    mine = path.with_name("mine.jsonl")
+    mine.write_text("made by hand", "utf-8")
+    with pytest.raises(OutputError, match="not an earlier export of labels"):
+        write_export(export_labels(store, team.study), mine)
+    assert mine.read_text("utf-8") == "made by hand"
     asked = [field.name for field in load_form(form).fields if field.criterion]
     labels = known_labels(str(path), [*asked, "drop option", "add to stem"])
     wanted = {

@@ -236,10 +236,13 @@ def test_saves_count_versions_and_leave_each_in_the_trail(store: ReviewStore) ->
 
 def test_a_save_that_is_sent_again_is_the_same_save(store: ReviewStore) -> None:
     _, (ada, _), _ = make_study(store)
-    first = save(store, ada.id, 0, "r1", values={"quality": 5, "note": "naïve \U0001f40e"})
-    assert save(store, ada.id, 0, "r1", values={"quality": 1}) == first
+    said: dict[str, Any] = {"quality": 5, "note": "naïve \U0001f40e"}
+    first = save(store, ada.id, 0, "r1", values=said)
+    assert save(store, ada.id, 0, "r1", values=said) == first
+    for other in ({"values": {"quality": 1}}, {"values": said, "state": "done"}):  # Back, changed and sent
+        assert save(store, ada.id, 0, "r1", **other) == SaveResult(label=first.label, conflict=True)
     second = save(store, ada.id, 1, "r2")
-    assert save(store, ada.id, 0, "r1") == first
+    assert save(store, ada.id, 0, "r1", values=said) == first
     assert store.label("study", "item-0", ada.id) == second.label
     assert len(store.trail(what="saved")) == 2
     with pytest.raises(ReviewRefusalError, match="used for another"):
@@ -319,7 +322,9 @@ def test_decisions_have_versions_and_only_adjudicators_make_them(store: ReviewSt
     with pytest.raises(ReviewRefusalError, match="only adjudicators"):
         store.decide("study", "item-0", ada.id, values={}, request="d")
     first = store.decide("study", "item-0", ben.id, values={"quality": 4}, note="agreed by phone", request="d1")
-    assert store.decide("study", "item-0", ben.id, values={"quality": 1}, request="d1") == first
+    assert store.decide("study", "item-0", ben.id, values={"quality": 4}, request="d1") == first
+    with pytest.raises(ReviewRefusalError, match="settled this item meanwhile"):
+        store.decide("study", "item-0", ben.id, values={"quality": 1}, request="d1")
     with pytest.raises(ReviewRefusalError, match="meanwhile") as caught:
         store.decide("study", "item-0", cleo.id, values={"quality": 2}, request="d2")
     assert caught.value.status == 409

@@ -77,6 +77,22 @@ def test_changed_and_missing_files_are_found(tmp_path: Path) -> None:
         open_artefact(tmp_path / "run")
 
 
+def test_links_and_pipes_are_found_like_added_files(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    artefact = open_artefact(tmp_path / "run")
+    (tmp_path / "run" / "extra").symlink_to(tmp_path)
+    (tmp_path / "run" / "nowhere").symlink_to(tmp_path / "missing")
+    os.mkfifo(tmp_path / "run" / "sub" / "pipe")
+    (tmp_path / "run" / "sub" / "note.txt").rename(tmp_path / "note.txt")
+    (tmp_path / "run" / "sub" / "note.txt").symlink_to(tmp_path / "note.txt")
+    assert artefact.verify() == [
+        "extra was added",
+        "nowhere was added",
+        "sub/pipe was added",
+        "sub/note.txt is a link now",
+    ]
+
+
 def test_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(ArtefactError, match="no such folder"):
         open_artefact(tmp_path / "none")

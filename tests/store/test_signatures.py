@@ -82,6 +82,10 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "Signed all/one" in hoofbeat("sign", "all", "--key", "committee", folder=tmp_path).stdout
     told = hoofbeat("verify", "all", "--signed-by", "signers", folder=tmp_path).stdout
     assert "all/two: unchanged, signed by committee@example.org" in told
+    (tmp_path / "all" / "SUMMARY.html").write_text("nobody signed this", encoding="utf-8")
+    unsigned = hoofbeat("verify", "all", "--signed-by", "signers", folder=tmp_path, code=1).stderr
+    assert "this is in no signed folder" in unsigned
+    assert "all/SUMMARY.html" in unsigned
     (tmp_path / "all" / "two" / "answers.jsonl").write_text("{}\n")
     damaged = json_of(hoofbeat("verify", "all", "--signed-by", "signers", "--json", folder=tmp_path, code=1))
     assert damaged["problems"]["all/two"] == ["answers.jsonl has changed since it was written"]

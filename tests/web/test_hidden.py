@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import Struct
 
@@ -23,7 +24,7 @@ from hoofbeat.review.invitations import secret_hash
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.study_items import study_from
-from hoofbeat.store import open_artefact
+from hoofbeat.store import create, open_artefact
 from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web import create_app
 from tests.web.review_site import store_site
@@ -240,6 +241,33 @@ def test_a_corpus_is_hidden_where_the_exam_s_benchmark_is_not_on_the_server(show
         with serving(create_app(site)) as address:
             assert Visitor(address).get("/corpora/cases").status == 403
             assert Visitor(address).get("/corpora/handbooks").status == 200
+
+
+def test_what_was_made_from_a_folder_that_is_not_served_is_hidden(shown: Path, tmp_path: Path) -> None:
+    """Judgments of some questions, or a report on judgments: nobody can follow them back to the exam's benchmark."""
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        study, items = exam_study(shown / "bench", seed=1)
+        store.create_study(study, items)
+        few = tmp_path / "few"
+        with create(few / "run") as draft:
+            shutil.copy(shown / "run" / "answers.jsonl", draft.path)
+            lines = (shown / "run" / "questions.jsonl").read_text("utf-8").splitlines(keepends=True)
+            (draft.path / "questions.jsonl").write_text("".join(lines[:2]), "utf-8")
+            draft.finish(msgspec.structs.replace(open_artefact(shown / "run").manifest, files={}))
+        judged = open_artefact(shown / "judged")
+        with create(tmp_path / "shown" / "judged-few") as draft:
+            (draft.path / "judgments.jsonl").write_bytes(judged.file("judgments.jsonl").read_bytes())
+            (draft.path / "questions.jsonl").write_text("".join(lines[:2]), "utf-8")
+            inputs = [open_artefact(few / "run").reference()]
+            draft.finish(msgspec.structs.replace(judged.manifest, inputs=inputs, files={}))
+        shutil.copytree(shown / "report", tmp_path / "shown" / "report")
+        site = store_site(store, [tmp_path / "shown", shown / "bench", shown / "audit", shown / "handbooks"])
+        with serving(create_app(site)) as address:
+            assert Visitor(address).get("/runs/judged-few").status == 403
+            assert Visitor(address).get("/reports/report").status == 403
+            assert Visitor(address).get("/audits/audit").status == 200
+            store.close_study(study.id, "")
+            assert Visitor(address).get("/reports/report").status == 200
 
 
 def test_the_link_that_opens_the_browse_pages_does_not_open_an_exam(shown: Path, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 A condition compares a figure with a number: `new_disagreements > 0`, `share_disagree >= 20%`; several are joined by
 `and`, and each `--fail-if` fails the gate by itself. A figure that has no value (no pair was judged) can't be shown to
-be in order, so its condition fails and says so.
+be in order, so its condition fails and says so. For the same reason pairs that were judged before and are not now, and
+pairs whose call failed, fail every gate that does not name a number of them (`DEFAULTS`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _DECISIONS, _REFERENCE = "--decisions", "--reference"
 FIGURES: dict[str, tuple[str, str]] = {
     "disagreements": ("pairs of sources that disagree after the change", ""),
     "new_disagreements": ("of these, pairs that did not disagree before", ""),
-    "resolved_disagreements": ("pairs that disagreed before and do not now", ""),
+    "resolved_disagreements": ("pairs that disagreed before, are judged now and do not disagree", ""),
     "serious_disagreements": ("pairs that disagree with the highest significance", ""),
     "new_serious_disagreements": ("of these, pairs that did not disagree before", ""),
     "share_disagree": ("share of judged pairs that disagree", ""),
@@ -60,6 +61,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "changed_labels": ("pairs in both audits whose label changed", ""),
     "changed_texts": ("sources whose text changed", ""),
     "failed_pairs": ("pairs without a label, because a call failed", ""),
+    "lost_pairs": ("pairs judged before that are not now: a source or question is gone, or a call failed", ""),
     "undecided": ("disagreements that nobody has decided on", _DECISIONS),
     "reopened": ("closed cases whose answer, quote or label has changed", _DECISIONS),
     "escalated": ("disagreements that are escalated", _DECISIONS),
@@ -69,6 +71,10 @@ FIGURES: dict[str, tuple[str, str]] = {
 }
 """What a condition can name: the figure in words, and the option it needs."""
 
+DEFAULTS = ("lost_pairs > 0", "failed_pairs > 0")
+"""What fails a gate unless another condition names the figure: nobody knows whether these pairs disagree."""
+
+_KEYS = ("question", "a", "b")
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
@@ -133,6 +139,13 @@ def parse_condition(text: str) -> GateCondition:
     return GateCondition(text=" ".join(text.split()), terms=tuple(terms))
 
 
+def with_defaults(conditions: Sequence[GateCondition]) -> list[GateCondition]:
+    """The conditions, and those that every gate has whose figure none of them names."""
+    named = {term.name for condition in conditions for term in condition.terms}
+    usual = [parse_condition(text) for text in DEFAULTS]
+    return [*conditions, *(each for each in usual if each.terms[0].name not in named)]
+
+
 def check_conditions(conditions: Sequence[GateCondition], *, decisions: bool, reference: bool) -> None:
     """Refuse a condition whose figure needs an option that is not given."""
     given = {_DECISIONS: decisions, _REFERENCE: reference, "": True}
@@ -171,12 +184,9 @@ def gate_findings(
     were, are = {case.id for case in old}, {case.id for case in now}
     rows = worklist(after, now, decisions or {}, reference=reference)
     words = word_changes(before, after)
-    compared = {(question.id, source.id) for question in after.questions for source in after.sources}
-    resolved = [
-        case
-        for case in old
-        if case.id not in are and all((case.question, source) in compared for source in case.sources)
-    ]
+    gone = [case for case in old if case.id not in are]
+    judged = _still_judged(gone, after)
+    resolved = [case for case in gone if (case.question, *case.sources) in judged]
     new = frozenset(are - were)
     top = after.pack.significance_levels[-1] if after.pack.significance_levels else ""
     serious = {case.id for case in now if top and case.significance == top}
@@ -198,6 +208,7 @@ def gate_findings(
         "changed_labels": _changed_labels(before, after),
         "changed_texts": len(words.texts),
         "failed_pairs": failed[1],
+        "lost_pairs": _lost_pairs(before, after),
         "undecided": states.count("new"),
         "reopened": states.count("reopened"),
         "escalated": states.count("escalated"),
@@ -213,6 +224,28 @@ def _share(audit: Audit, domain: RelationLabels) -> tuple[float | None, int]:
     pairs = pairs_of(audit.frame(), domain)
     judged = int(pairs.judged.sum())
     return (int(pairs.diverging.sum()) / judged if judged else None), int((pairs.label < 0).sum())
+
+
+def _labelled(audit: Audit) -> polars.LazyFrame:
+    """The pairs that have a label, by question and sources."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    frame = audit.frame((*_KEYS, "label")).filter(polars.col("label").is_not_null())
+    return frame.select(polars.col(name).cast(polars.String) for name in _KEYS)
+
+
+def _still_judged(cases: Sequence[DisagreementCase], after: Audit) -> set[tuple[str, ...]]:
+    """Which of these cases' pairs have a label in the audit after the change."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    keys = [(case.question, *case.sources) for case in cases]
+    wanted = polars.DataFrame(keys, schema=dict.fromkeys(_KEYS, polars.String), orient="row")
+    return set(wanted.lazy().join(_labelled(after), on=_KEYS, how="semi").collect().iter_rows())
+
+
+def _lost_pairs(before: Audit, after: Audit) -> int:
+    """How many pairs had a label before and have none now."""
+    return _labelled(before).join(_labelled(after), on=_KEYS, how="anti").collect().height
 
 
 def _changed_labels(before: Audit, after: Audit) -> int:

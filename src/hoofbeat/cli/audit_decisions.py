@@ -10,7 +10,14 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.audit_gate import FIGURES, check_conditions, gate_findings, judge_condition, parse_condition
+from hoofbeat.audit.audit_gate import (
+    FIGURES,
+    check_conditions,
+    gate_findings,
+    judge_condition,
+    parse_condition,
+    with_defaults,
+)
 from hoofbeat.audit.case_records import STATES, CaseDecision, CaseState, WorklistRow, newest
 from hoofbeat.audit.disagreement_cases import (
     count_states,
@@ -196,13 +203,14 @@ def gate_command(
 ) -> None:
     """Check, in continuous integration, whether the changes from the audit BEFORE to AFTER are acceptable.
 
-    If a condition holds, the exit code is 5. The folder has a page, Markdown for a pull request, JUnit XML, SARIF and
-    JSON.
+    If a condition holds, the exit code is 5. Pairs that were judged before and are not now, or whose call failed, fail
+    the gate as well, unless a condition names lost_pairs or failed_pairs with another number. The folder has a page,
+    Markdown for a pull request, JUnit XML, SARIF and JSON.
     """
     screen = Screen(as_json=as_json)
     if not conditions:
         raise UsageError("a gate needs a condition", fix='give one: --fail-if "new_disagreements > 0"')
-    parsed = [parse_condition(text) for text in conditions]
+    parsed = with_defaults([parse_condition(text) for text in conditions])
     check_conditions(parsed, decisions=decisions is not None, reference=bool(reference))
     check_target(output.resolve(), GATE)
     first, second = Audit.open(before), Audit.open(after)

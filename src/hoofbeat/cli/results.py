@@ -53,7 +53,9 @@ def _show_scores(screen: Screen, part: OutcomeSet, title: str) -> None:
         (
             " · ".join(place.system if several else place.system[1:]),
             f"{place.accuracy.correct:,} of {place.accuracy.planned:,}",
-            triple(place.accuracy.accuracy, place.accuracy.bootstrap),
+            triple(place.accuracy.accuracy, place.accuracy.bootstrap)
+            if missing(place.accuracy.unscored) < place.accuracy.planned
+            else "–",
             missing(place.accuracy.unscored),
         )
         for place in places

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -299,17 +300,18 @@ def check_file(path: Path | None, suffix: str) -> None:
 
 
 _UNRECORDED = {"--on", "--index", "--shards"}
+_PASSWORD = re.compile(r"(://[^\s/@:]*):[^\s]*@")
 
 
 def command_words() -> list[str]:
     """The command as it was typed, for manifests; how its result is printed and where it ran are no part of it.
 
-    Neither is where indexes lie, and in how many shards.
+    Neither is where indexes lie, and in how many shards. A password in an address is left out.
     """
     words: list[str] = []
     for before, word in zip(["", *sys.argv[1:]], sys.argv[1:], strict=False):
         if word != "--json" and not {before, word.partition("=")[0]} & _UNRECORDED:
-            words.append(word)
+            words.append(_PASSWORD.sub(r"\1:***@", word))
     return ["hoofbeat", *words]
 
 

@@ -12,8 +12,8 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import ArtefactError, InputError, VerificationError
 from hoofbeat.store.artefact import folder_problems
-from hoofbeat.store.folder_library import artefact_folders
-from hoofbeat.text import for_terminal
+from hoofbeat.store.folder_library import whole_tree
+from hoofbeat.text import for_terminal, some_of
 
 if TYPE_CHECKING:
     from hoofbeat.presets.reference_figures import ReferenceResult
@@ -35,6 +35,8 @@ _WORDS = ("published", "retrieval", "statements")
 def command(folders: tuple[Path, ...], data: Path | None, signers: Path | None, as_json: bool) -> None:
     """Check that every file of each folder is there and unchanged. A folder of folders is checked as a whole.
 
+    Other files in such a folder can't be checked: they are named, and with --signed-by they are an error.
+
     `hoofbeat verify published` recomputes published figures from the reference data and compares them.
     `hoofbeat verify retrieval` does so for rankings and sets only; `hoofbeat verify statements` for the check of
     answers against the passages they cite, on the labelled pairs of the package.
@@ -44,7 +46,9 @@ def command(folders: tuple[Path, ...], data: Path | None, signers: Path | None, 
     if word in _WORDS and not (folders[0] / "manifest.json").exists():
         _verify_figures(screen, data, word)
         return
-    named = [each for folder in folders for each in artefact_folders(folder) or [folder]]
+    trees = {folder: whole_tree(folder) if folder.is_dir() else ([], []) for folder in folders}
+    named = list(dict.fromkeys(each for folder, (inner, _) in trees.items() for each in inner or [folder]))
+    loose = [str(each) for inner, others in trees.values() if inner for each in others]
     problems = {str(folder): folder_problems(folder) for folder in named}
     signed = _check_signatures(named, signers, problems) if signers is not None else {}
     damaged = [folder for folder, found in problems.items() if found]
@@ -60,14 +64,21 @@ def command(folders: tuple[Path, ...], data: Path | None, signers: Path | None, 
             fix="restore them from a copy, or make them again",
             details={"problems": problems},
         )
-    if as_json:
-        screen.emit({"problems": problems, **({"signed": signed} if signed else {})})
-    else:
-        click.echo(
-            "1 folder checked: it is unchanged"
-            if len(named) == 1
-            else f"{len(named)} folders checked: all are unchanged"
+    if loose and signers is not None:
+        raise ArtefactError(
+            "this is in no signed folder, so nobody can tell whether it is what was published",
+            where=some_of(loose, 5),
+            fix="move it out of the folder, or name the signed folders one by one",
+            details={"problems": problems, "not checked": loose},
         )
+    if as_json:
+        screen.emit({"problems": problems, **({"signed": signed} if signed else {}), "not checked": loose})
+        return
+    click.echo(
+        "1 folder checked: it is unchanged" if len(named) == 1 else f"{len(named)} folders checked: all are unchanged"
+    )
+    if loose:
+        click.echo(for_terminal(f"not checked, because no manifest lists it: {some_of(loose, 5)}"))
 
 
 def _check_signatures(folders: list[Path], signers: Path, problems: dict[str, list[str]]) -> dict[str, str]:

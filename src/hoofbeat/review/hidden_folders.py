@@ -2,8 +2,9 @@
 
 A study hides the folder it is about, whatever that was made from, and everything made from any of these: a run holds a
 benchmark's gold answers, and the corpus holds the reports that its questions were written from. Folders are followed by
-the hashes of their content, so a copy, an export or an import of an export is hidden as well. Who asks is not looked at
-before that: only a study's owner, an admin who may see it, is shown what it hides.
+the hashes of their content, so a copy, an export or an import of an export is hidden as well. A folder made from one
+that is not served (judgments without their run) is hidden too: nobody knows what that was made from. Who asks is not
+looked at before that: only a study's owner, an admin who may see it, is shown what it hides.
 """
 
 from __future__ import annotations
@@ -21,14 +22,23 @@ from hoofbeat.store.folder_library import Folder, FolderLibrary, UnreadableFolde
 T = TypeVar("T")
 
 _RECORDS = ".jsonl"
+_CARRIERS = frozenset({
+    "audit", "audit-comparison", "benchmark", "check", "comparison", "evidence", "export", "judgments", "rankings",
+    "report", "run", "themes",
+})  # fmt: skip
+"""Kinds of folders that may hold questions, answers or sources of a study, or were made from one that does."""
 _NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # the SHA-256 of an empty file
 
 
 class _Content(Struct, frozen=True):
-    """A folder by its hashes: its own, its inputs', its files', and those of its files that hold records."""
+    """A folder by its hashes: its own, its inputs', its files', and those of its files that hold records.
+
+    `carriers` are the inputs that were folders of a kind that carries answers on.
+    """
 
     own: str
     inputs: frozenset[str]
+    carriers: frozenset[str]
     files: frozenset[str]
     records: frozenset[str]
 
@@ -39,6 +49,7 @@ def _content(folder: Folder) -> _Content:
     return _Content(
         artefact.reference().sha256,
         frozenset(ref.sha256 for ref in artefact.manifest.inputs),
+        frozenset(ref.sha256 for ref in artefact.manifest.inputs if ref.kind in _CARRIERS),
         frozenset(files.values()),
         frozenset(sha256 for name, sha256 in files.items() if name.endswith(_RECORDS)),
     )
@@ -70,7 +81,9 @@ def hidden_folders(library: FolderLibrary, studies: Iterable[Study]) -> frozense
     while found := {sha256 for each in contents.values() if each.own in origins for sha256 in each.inputs - origins}:
         origins |= found
     records = frozenset().union(*(each.records for each in contents.values() if each.own in origins))
-    marks = set(origins)
+    known = origins | {each.own for each in contents.values()}
+    hidden |= {name for name, each in contents.items() if each.carriers - known}
+    marks = origins | {contents[name].own for name in hidden if name in contents}
     while more := {
         name
         for name, each in contents.items()

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import InputError, OutputError, UsageError
 from hoofbeat.judging.catalogue import human_aspects
 from hoofbeat.judging.humans import SheetDesign, design_path, write_design
 from hoofbeat.recipes.cases.two_level_review import ADD, DROP
@@ -275,6 +275,12 @@ def write_export(export: LabelExport, path: Path) -> list[Path]:
         raise UsageError("labels are written as .jsonl or .csv", where=str(path), fix="name such a file with -o")
     if not export.rows:
         raise InputError("nobody has finished a label yet", fix="see the progress with: hoofbeat review status")
+    if path.exists() and not origin_path(path).is_file():
+        raise OutputError(
+            "not overwritten: this file is not an earlier export of labels",
+            where=str(path),
+            fix="name another file with -o, or move this one",
+        )
     written = [path]
     _write(path, export.header, export.rows)
     if export.adjudicated:

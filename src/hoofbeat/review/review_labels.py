@@ -102,7 +102,8 @@ class LabelStore(StoreBase):
     ) -> SaveResult:
         """Keep what a person says, if `base` is the version that stands (0: none yet); else nothing, and `conflict`.
 
-        `seconds` is the time spent on the item in all, as the page counts it. `request` names this save.
+        `seconds` is the time spent on the item in all, as the page counts it. `request` names this save: sent
+        twice, it is one save, and sent again with other words (the browser's Back), it is out of date.
         """
         if state not in get_args(LabelState):
             raise ReviewRefusalError("there is no such state", fix=f"one of {', '.join(get_args(LabelState))}")
@@ -114,11 +115,12 @@ class LabelStore(StoreBase):
 
         def job(connection: Connection) -> SaveResult:
             stands = _standing(connection, study, item, person, request)
-            if (earlier := _earlier(stands, "saved", study, item)) is not None:
+            earlier = _earlier(stands, "saved", study, item)
+            if earlier is not None and (earlier["values"], earlier["state"]) == (kept, state):
                 return SaveResult(label=_label_within(earlier, study, item, person))
             _check_may_label(stands)
             before = _content_in(stands)
-            if base != (stands.version or 0):
+            if earlier is not None or base != (stands.version or 0):  # the same form sent again says something else
                 return _out_of_date(before, study, item, person)
             after = {
                 "values": kept,
@@ -212,12 +214,13 @@ class LabelStore(StoreBase):
 
         def job(connection: Connection) -> Decision:
             stands = _standing(connection, study, item, person, request)
-            if (earlier := _earlier(stands, "decided", study, item)) is not None:
+            earlier = _earlier(stands, "decided", study, item)
+            if earlier is not None and to_json(earlier["values"]) == kept:
                 return Decision(study=study, item=item, person=person, **earlier)
             _check_may_decide(stands)
             ours = (decisions.c.study == study) & (decisions.c.item == item)
             row = connection.execute(select(decisions).where(ours)).one_or_none()
-            if base != (0 if row is None else row.version):
+            if earlier is not None or base != (0 if row is None else row.version):
                 raise ReviewRefusalError(
                     "someone has settled this item meanwhile", fix="reload the page to see the decision", status=409
                 )

@@ -188,13 +188,22 @@ class Artefact:
         return InputRef(name=self.path.name, sha256=content, kind=self.manifest.kind, changed=changed)
 
     def verify(self) -> list[str]:
-        """What differs from the manifest: missing, changed and added files, as lines; empty when all is well."""
-        found = {path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file()}
+        """What differs from the manifest: missing, changed and added files, as lines; empty when all is well.
+
+        Links, pipes and the like count as added: Hoofbeat writes plain files only.
+        """
+        found = {
+            path.relative_to(self.path).as_posix()
+            for path in self.path.rglob("*")
+            if path.is_symlink() or not path.is_dir()
+        }
         problems = [f"{name} was added" for name in sorted(found - self.manifest.files.keys() - {MANIFEST, SIGNATURE})]
         for name, expected in sorted(self.manifest.files.items()):
             path = self.path / name
             if not path.is_file():
                 problems.append(f"{name} is missing")
+            elif path.is_symlink():
+                problems.append(f"{name} is a link now")
             elif file_sha256(path) != expected:
                 problems.append(f"{name} has changed since it was written")
         return problems

@@ -184,6 +184,25 @@ def artefact_folders(root: Path) -> list[Path]:
     return _artefacts_in(root) if root.is_dir() else []
 
 
+def whole_tree(root: Path) -> tuple[list[Path], list[Path]]:
+    """Every artefact under a folder, at any depth, and what else lies there: files, links, folders without artefacts.
+
+    A folder that has nothing but such entries is named once, not entry by entry.
+    """
+    if (root / _MANIFEST).is_file():
+        return [root], []
+    artefacts: list[Path] = []
+    others: list[Path] = []
+    for each in sorted(root.iterdir()):
+        if each.is_symlink() or not each.is_dir():
+            others.append(each)
+            continue
+        inner, left = whole_tree(each)
+        artefacts += inner
+        others += left if inner else [each]
+    return artefacts, others
+
+
 def _artefacts_in(path: Path, depth: int = _DEPTH) -> list[Path]:
     found: list[Path] = []
     for each in sorted(path.iterdir()):

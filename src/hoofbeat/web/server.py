@@ -93,7 +93,8 @@ def print_ready(told: RunningServer) -> None:
     """Say where the server is, for people."""
     lines = [f"Hoofbeat is at {told.address}"]
     lines += [f"  for a proxy, it listens on {told.listens}"] if told.listens else []
-    lines += [f"  to open the pages, use this link once: {told.browse}"] if told.browse else []
+    if told.browse:
+        lines += [f"  to open the pages, use this link; whoever has it can look until the server stops: {told.browse}"]
     if told.come_in:
         lines += [f"  to sign in as admin, use this link once, until {told.come_in_until}: {told.come_in}"]
     if told.reviews and not told.come_in:

@@ -121,6 +121,15 @@ def test_a_part_that_is_damaged_in_any_way_is_made_again(tmp_path: Path, harm: s
     assert search(indexes(tmp_path, Counted(*TEXTS)), "bm25") == expected
 
 
+def test_a_part_whose_numbers_were_changed_is_made_again(tmp_path: Path) -> None:
+    """It loads, and ranks the wrong texts first: only the hash tells."""
+    expected = search(indexes(tmp_path, Counted(*TEXTS)), "bm25")
+    (table,) = tmp_path.rglob("lexical*/texts.npy")
+    numbers = np.load(table)
+    np.save(table, (numbers.max() - numbers).astype(numbers.dtype))
+    assert search(indexes(tmp_path, Counted(*TEXTS)), "bm25") == expected
+
+
 def test_an_encoder_s_own_prompt_is_part_of_its_vectors(tmp_path: Path) -> None:
     plain, prompted = HashedWords(), HashedWords()
     prompted.prompts = Instructions(document="zebra ")

@@ -102,8 +102,8 @@ def kept(
     """A part of an index: as it lies there, or, where it is not there or can't be read, built now.
 
     It is written beside and renamed, by one process at a time: another that wants the same part waits and finds it.
-    What was damaged after it was written (a file cut short by a full disk, say) does not load, is removed and built
-    again.
+    What was changed after it was written (a file cut short by a full disk, say) no longer has the hashes of its
+    manifest, and is removed and built again. Hashing takes half a second for a gigabyte.
     """
     target, url = place
     with _alone(target):
@@ -145,7 +145,8 @@ def _loaded(place: PartPlace, load: Callable[[Path], Part]) -> Part | None:
         if source == "store" and not (place.url and fetch(place.url, place.folder)):
             continue
         try:
-            open_artefact(place.folder, INDEX_KIND)
+            if problems := open_artefact(place.folder, INDEX_KIND).verify():
+                raise ArtefactError("; ".join(problems), where=str(place.folder))
             return load(place.folder)
         except _DAMAGE:
             shutil.rmtree(place.folder, ignore_errors=True)

@@ -42,7 +42,9 @@ def ranked_systems(group: OutcomeSet, table: Sequence[Accuracy]) -> tuple[list[A
     """
     most = max((row.planned for row in table), default=0)
     ranked = sorted((row for row in table if 10 * row.planned >= most), key=lambda row: -row.accuracy)
-    if len(ranked) < 2 or any(row.questions < len(group.questions) for row in ranked[:2]):
+    if len(ranked) < 2 or any(
+        row.questions < len(group.questions) or missing(row.unscored) == row.planned for row in ranked[:2]
+    ):
         return ranked, None
     first, second = ((row.model, row.condition) for row in ranked[:2])
     found = differences(group.outcomes, [(first, second)], clusters=group.clusters)
@@ -53,10 +55,7 @@ def score_leads(group: OutcomeSet, ranked: Sequence[Accuracy], first_two: System
     """How many answers of the best systems and of the last are right, and whether the first two differ surely."""
     if not ranked:
         return ()
-    told = [
-        f"{_name(group, row)}: {share_in_words(row.correct, row.planned, (row.bootstrap.low, row.bootstrap.high))}"
-        for row in _shown(ranked)
-    ]
+    told = [f"{_name(group, row)}: {_right(row)}" for row in _shown(ranked)]
     of = f" ({len(told)} of {len(ranked)} systems)" if len(told) < len(ranked) else ""
     leads = [Lead(f"Right answers{of}. {'; '.join(told)}.", f"#{group.prefix}", "See the scores")]
     asked = count_of(len(group.questions), "question")
@@ -74,6 +73,16 @@ def score_leads(group: OutcomeSet, ranked: Sequence[Accuracy], first_two: System
     if group.self_judged:
         leads.append(Lead(SELF_JUDGED))
     return tuple(leads)
+
+
+def _right(row: Accuracy) -> str:
+    """The share of right answers, and what it would be if all that have no score were right, where they are many."""
+    if missing(row.unscored) == row.planned:
+        return f"no answer could be scored ({row.planned:,} planned)"
+    told = share_in_words(row.correct, row.planned, (row.bootstrap.low, row.bootstrap.high))
+    if row.sensitivity is None:
+        return told
+    return f"{told}; {row.sensitivity[1]:.1%} if the {missing(row.unscored):,} without a score were right"
 
 
 def _name(group: OutcomeSet, row: Accuracy) -> str:
