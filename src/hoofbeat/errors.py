@@ -140,12 +140,13 @@ class BatchPending(HoofbeatError):
         if written:
             made = "1 request was" if written == 1 else f"{written} requests were"
             what = f"{made} written to {', '.join(files)}{of}"
-            what += f"; {waiting} earlier requests still wait for an answer" if waiting else ""
+            left = "1 earlier request still waits" if waiting == 1 else f"{waiting} earlier requests still wait"
+            what += f"; {left} for an answer" if waiting else ""
             do = "have them answered, put the answers file (any other name ending in .jsonl) into the folder, and run "
             do += "the same command again"
         else:
-            left = ("1 request", "waits") if waiting == 1 else (f"{waiting} requests", "wait")
-            what = f"{left[0]} in {', '.join(files)}{of} still {left[1]} for an answer"
+            many, wait = ("1 request", "waits") if waiting == 1 else (f"{waiting} requests", "wait")
+            what = f"{many} in {', '.join(files)}{of} still {wait} for an answer"
             do = "put the answers file (any other name ending in .jsonl) into the folder and run the same command "
             do += "again; to write the requests again, remove the requests file"
         self.folder, self.files, self.written, self.waiting = folder, tuple(files), written, waiting

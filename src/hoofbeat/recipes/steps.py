@@ -199,10 +199,20 @@ def with_calls_ahead(step: RecipeStep, *later: RecipeStep) -> RecipeStep:
     """The step; with a batch folder, its round also takes the calls of later steps, and its repairs theirs.
 
     The calls are those that the items need if the step leaves them as they are. Where it changes them, the later step
-    asks anew, about the changed item: a few calls more save a round for all others. A model that answers at once is
-    asked step by step.
+    asks anew, about the changed item: a few calls more save a round for all others. The step does not wait for them: it
+    goes on when its own calls are answered. A model that answers at once is asked step by step.
     """
-    return msgspec.structs.replace(together(step, *later)[0], ahead=sum(each.calls for each in later))
+    asking = [each.asking for each in (step, *later) if each.asking is not None]
+
+    def run(items: Sequence[RecipeItem], context: RecipeContext) -> Sequence[Outcome]:
+        try:
+            return step.run(items, context)
+        except BatchPending:
+            if len(asking) > 1 and not context.estimating:
+                _send_ahead(asking, items, context)  # the round's file is written again with all of them
+            raise
+
+    return msgspec.structs.replace(step, run=run, ahead=sum(each.calls for each in later))
 
 
 def _send_ahead(steps: Sequence[Asking], items: Sequence[RecipeItem], context: RecipeContext) -> None:

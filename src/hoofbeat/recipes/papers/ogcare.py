@@ -174,8 +174,9 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
     """The steps; a batch folder takes their calls in six rounds.
 
     Calls that do not need each other travel together: the check of the moment with the verification, the first trial
-    and the distraction with each review. Only what verification corrects, the final review edits or the trials doubt
-    takes more rounds: these calls are asked anew, about the new text.
+    and the distraction with the first review; what that edits is mostly edited again, so the next reviews go alone.
+    Only what verification corrects, the final review edits or the trials doubt takes more rounds: these calls are asked
+    anew, about the new text.
     """
     tried = open_trial(_exam, guess=s.try_question) if s.try_answer else OpenTrial()
     distracting = distraction_steps(_leak) if s.distraction else []
@@ -194,7 +195,8 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         ask("question", _QUESTION[s.context], values=_question_values, read=_question),
         with_calls_ahead(_verifying(), *moment),
         *moment,
-        *(with_calls_ahead(review, *tried.solve, *distracting[:1]) for review in reviews),
+        *(with_calls_ahead(review, *tried.solve, *distracting[:1]) for review in reviews[:1]),
+        *reviews[1:],
         *together(*tried.solve, *distracting[:1]),
         *together(*tried.compare, *distracting[1:]),
         *([review_after_trials(_EDITOR)] if edited else ()),
