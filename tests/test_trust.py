@@ -14,7 +14,7 @@ from hoofbeat.errors import TrustNeeded, UsageError
 from hoofbeat.models import load_config, load_model
 from hoofbeat.models.model import model_facts
 from hoofbeat.store.call_ledger import Ledger
-from hoofbeat.trust import VARIABLE, FolderConfig, user_folder
+from hoofbeat.trust import VARIABLE, FolderConfig, is_loopback, is_this_machine, user_folder
 
 GATEWAY = '[models.judge]\nspec = "https://gateway.example/v1#m"\n'
 
@@ -90,6 +90,28 @@ def test_the_usual_key_goes_to_no_address_of_the_file_unasked(ledger: Ledger, mo
     load_model("judge", ledger=ledger, config=load_config())  # on this machine
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.10", "::1"])
+def test_this_machine(host: str) -> None:
+    assert is_this_machine(host)
+    assert is_loopback(f"http://{f'[{host}]' if ':' in host else host}:8000/v1")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.attacker.example", "127.0.0.1.attacker.example", "localhost.attacker.example", "127.", "", "0.0.0.0", "::2"],
+)
+def test_a_name_that_begins_like_this_machine_is_another(
+    host: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_this_machine(host)
+    if not host[-1:].isalpha():
+        return
+    monkeypatch.setenv("HOOFBEAT_API_KEY", "usual-key-1234")
+    write(GATEWAY.replace("https://gateway.example", f"http://{host}:9"))
+    with pytest.raises(TrustNeeded, match="HOOFBEAT_API_KEY"):
+        load_model("judge", ledger=ledger, config=load_config())
+
+
 def test_the_users_own_file_allows_a_variable_for_its_hosts(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_KEY", "ward-key-1234")
     user_folder().mkdir(parents=True)
@@ -150,7 +172,8 @@ def test_the_manifest_says_where_calls_go_if_the_identity_does_not(
 
 
 @pytest.mark.parametrize(
-    "text", ["db.example/x", "me@10.0.0.7/x", "localhost#@db.example/x", "localhost/x?host=db.example"]
+    "text",
+    ["db.example/x", "me@10.0.0.7/x", "localhost#@db.example/x", "localhost/x?host=db.example", "127.db.example/x"],
 )
 def test_calls_are_kept_in_no_database_elsewhere_unasked(text: str) -> None:
     write(f'ledger = "postgresql://{text}"')
@@ -166,12 +189,25 @@ def test_work_goes_to_no_other_cluster_unasked() -> None:
     with pytest.raises(TrustNeeded, match=r"cluster\.example"):
         _configured(None, "on", "")
     assert _configured(Path("hoofbeat.toml"), "on", "") == "ray://cluster.example:10001"
-    write('index = "s3://bucket/indexes"')
-    with pytest.raises(TrustNeeded, match="s3://bucket"):
-        _configured(None, "index", "")
     for text in ("ray", "local", "ray://127.0.0.1:10001"):
         write(f'on = "{text}"')
         assert _configured(None, "on", "") == text
+
+
+@pytest.mark.parametrize(
+    "index",
+    ["s3://bucket/x", "s3://localhost/x", "s3://127.0.0.1/x", "file:///tmp/x", "/tmp/x", "../x", "~/x", "link/x"],
+)
+def test_indexes_are_kept_nowhere_else_unasked(index: str, place: Path) -> None:
+    """A bucket may be called localhost; texts of documents are in an index."""
+    (place / "link").symlink_to(place.parent)
+    write(f'index = "{index}"')
+    with pytest.raises(TrustNeeded, match="keep indexes"):
+        _configured(None, "index", "")
+    assert _configured(Path("hoofbeat.toml"), "index", "") == index
+    for near in ("indexes", "./a/b", str(place / "indexes")):
+        write(f'index = "{near}"')
+        assert _configured(None, "index", "") == near
 
 
 def test_a_plugin_of_the_file_runs_only_with_the_users_word(monkeypatch: pytest.MonkeyPatch) -> None:

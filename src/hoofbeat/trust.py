@@ -1,8 +1,8 @@
 """What a `hoofbeat.toml` that lies in the current folder may ask for.
 
 Such a file comes with a folder, and folders come from others. It may name models, prices and limits. What could give
-secrets or texts away needs the user's word: sending a key, running a plugin, another machine's database or cluster. The
-word is one of these:
+secrets or texts away, or change the user's own files, needs the user's word: sending a key, running a plugin, another
+machine's database or cluster, calls or indexes that are kept outside this folder. The word is one of these:
 
 - the file was named, by `--config` or `HOOFBEAT_CONFIG`: then it is the user's choice;
 - `--yes`, or `HOOFBEAT_TRUST=1` (for machines where nobody answers);
@@ -17,6 +17,7 @@ word is one of these:
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import os
 import tomllib
@@ -50,8 +51,13 @@ def is_loopback(address: str) -> bool:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host is this machine."""
-    return host == "localhost" or host.startswith("127.") or host == "::1"
+    """Whether a host is this machine: `localhost`, or a loopback address. 127.example.org is a name like any other."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class FolderConfig(NamedTuple):
@@ -84,6 +90,15 @@ class FolderConfig(NamedTuple):
         """Raise `TrustNeeded` unless the user has allowed this content."""
         if not self.is_trusted:
             raise TrustNeeded(f"{self.file.name} in this folder asks Hoofbeat to {what}", where=self, fix=_FIX)
+
+    def need_place(self, what: str, place: str) -> None:
+        """Raise `TrustNeeded` unless this is a path in the current folder, where links lead as well, or allowed.
+
+        An address is another place whatever its host says: in `s3://localhost/x` it is a bucket's name.
+        """
+        here = Path.cwd().resolve()
+        if "://" in place or place.startswith("~") or not (here / place).resolve().is_relative_to(here):
+            self.need(f"{what} {place}")
 
     def need_key(self, variable: str, address: str) -> None:
         """Raise `TrustNeeded` unless this variable's value may be sent to this address."""

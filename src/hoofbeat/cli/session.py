@@ -65,11 +65,13 @@ def _configured(named: Path | None, key: str, default: T) -> T:
     if type(found) is not type(default):
         what = "a text" if isinstance(default, str) else "a number"
         raise UsageError(f"{key} must be {what}", where=str(file), fix=f"write {key} = {_EXAMPLES[key]}")
-    if isinstance(found, str) and "://" in found and not found.startswith("file:"):
+    if isinstance(found, str) and found != default:
         from hoofbeat.trust import found_config, is_loopback
 
         config = found_config(named)[1]
-        if config is not None and not is_loopback(found):
+        if config is not None and key == "index":
+            config.need_place("keep indexes in", found)
+        elif config is not None and "://" in found and not is_loopback(found):
             config.need(f"use {found} ({key})")
     return found
 
