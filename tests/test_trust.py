@@ -62,6 +62,56 @@ def test_no_endpoint_goes_under_the_name_of_a_local_model(identity: str) -> None
         load_config()
 
 
+FLEET = '[models.judge]\nname = "m"\nendpoints = ["http://node1:8000/v1", "http://node2:8000/v1"]\n'
+BATCH = '[models.judge]\nspec = "batch:posted#m"\n'
+
+
+@pytest.mark.parametrize(
+    ("table", "identity"),
+    [
+        (GATEWAY, "openai:gpt-4o"),
+        (GATEWAY, " OpenAI:gpt-4o"),
+        (GATEWAY, "batch#m"),
+        (GATEWAY, "fleet#m"),
+        (FLEET, "openai:gpt-4o"),
+        (FLEET, "fleet#other"),
+        (BATCH, "openai:gpt-4o"),
+        (BATCH, "batch#other"),
+        ('[models.judge]\nspec = "openai:gpt-4o-mini"\n', "openai:gpt-4o"),
+        ('[models."openai:gpt-4o-mini"]\nprice_in = 1.0\n', "openai:gpt-4o"),
+    ],
+)
+def test_nobody_answers_in_the_name_of_a_provider(table: str, identity: str) -> None:
+    write(f'{table}identity = "{identity}"\n')
+    for named in (None, Path("hoofbeat.toml")):
+        with pytest.raises(UsageError, match="the name of another model") as caught:
+            load_config(named)
+        assert "identity" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(("table", "identity"), [(GATEWAY, "http://old:8000/v1#m"), (FLEET, "http://node3:8000/v1#m")])
+def test_the_name_of_another_endpoint_is_taken_only_with_the_users_word(table: str, identity: str) -> None:
+    write(f'{table}identity = "{identity}"\n')
+    with pytest.raises(TrustNeeded, match=r"in the name of http://"):
+        load_config()
+    assert load_config(Path("hoofbeat.toml")).models["judge"].identity == identity
+
+
+@pytest.mark.parametrize(
+    ("table", "identity"),
+    [
+        (GATEWAY, "https://gateway.example/v1#m"),
+        (GATEWAY, "gpt-4o-2024-11-20"),
+        (FLEET, "fleet#m"),
+        (FLEET, "http://node2:8000/v1#m"),
+        (BATCH, "batch#m"),
+    ],
+)
+def test_an_identity_that_is_ones_own_or_free_needs_no_word(table: str, identity: str) -> None:
+    write(f'{table}identity = "{identity}"\n')
+    assert load_config().models["judge"].identity == identity
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -182,6 +232,29 @@ def test_calls_are_kept_in_no_database_elsewhere_unasked(text: str) -> None:
     for near in ("localhost/x", "me@127.0.0.1/x", "/x?host=/tmp/socket"):
         write(f'ledger = "postgresql://{near}"')
         load_config()
+
+
+@pytest.mark.parametrize("path", ["../calls.sqlite", "/tmp/calls.sqlite", "link/calls.sqlite"])
+def test_calls_are_kept_in_no_file_elsewhere_unasked(path: str, place: Path) -> None:
+    (place / "link").symlink_to(place.parent)
+    write(f'ledger = "{path}"')
+    with pytest.raises(TrustNeeded, match="keep all calls in"):
+        load_config()
+    assert load_config(Path("hoofbeat.toml")).ledger
+    for near in (".hoofbeat/calls.sqlite", str(place / "calls.sqlite")):
+        write(f'ledger = "{near}"')
+        assert load_config().ledger == str(place / near)
+
+
+def test_requests_are_written_to_no_folder_elsewhere_unasked(ledger: Ledger, tmp_path: Path) -> None:
+    write('[models.judge]\nspec = "batch:../posted#m"\n')
+    with pytest.raises(TrustNeeded, match=r"write requests into \.\./posted"):
+        load_model("judge", ledger=ledger, config=load_config())
+    load_model("batch:../posted#m", ledger=ledger, config=load_config())  # typed by the user
+    load_model("judge", ledger=ledger, config=load_config(Path("hoofbeat.toml")))
+    write(BATCH)
+    load_model("judge", ledger=ledger, config=load_config())
+    assert not (tmp_path / "posted").exists()
 
 
 def test_work_goes_to_no_other_cluster_unasked() -> None:
