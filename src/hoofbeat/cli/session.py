@@ -157,6 +157,13 @@ def output_option(
     )
 
 
+def _output() -> Path | None:
+    """The folder for the result of the command that runs now, if it takes one."""
+    context = click.get_current_context(silent=True)
+    found = context.params.get("output") if context is not None else None
+    return found if isinstance(found, Path) else None
+
+
 class Calling(Struct, frozen=True, kw_only=True):
     """The options of every verb that calls a model, as given; `model_specs` are all where a verb takes several."""
 
@@ -185,6 +192,7 @@ class Calling(Struct, frozen=True, kw_only=True):
             reasoning=self.reasoning,
             quarantine=self.quarantine,
             tell=self.screen().say,
+            output=_output(),
         )
 
     def warn_if_tiny(self, screen: Screen, task: str, *, specs: Sequence[str] = (), option: str = "--model") -> None:
@@ -212,6 +220,7 @@ class Calling(Struct, frozen=True, kw_only=True):
             reasoning=self.reasoning,
             quarantine=self.quarantine,
             tell=self.screen().say,
+            output=_output(),
         )
 
 

@@ -43,7 +43,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.errors import InputError, ModelError, UsageError, did_you_mean
+from hoofbeat.errors import InputError, ModelError, OutputError, UsageError, did_you_mean
 from hoofbeat.models import SPEC_HELP
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.batch_formats import BATCH_FORMATS, BatchFormat
@@ -634,15 +634,23 @@ def open_session(
     reasoning: int | None = None,
     quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
+    output: Path | None = None,
 ) -> Iterator[Session]:
     """Open the ledger and the configuration; `reasoning` is the allowance of every model, whatever is configured.
 
     `quarantine` makes no call whose texts tell a model what to do. `tell` gets what a user should know of the models,
-    each sentence once.
+    each sentence once. `output` is where the result goes: a ledger in it would be removed when it is replaced.
     """
     config = load_config(config_path)
     limits = Budget.parse(budget)
-    with open_ledger(ledger_place(ledger_path, config.ledger)) as ledger:
+    place = ledger_place(ledger_path, config.ledger)
+    if output is not None and not is_postgres(place) and Path(place).resolve().is_relative_to(output.resolve()):
+        raise OutputError(
+            "the ledger is in the output folder",
+            where=str(place),
+            fix="choose another folder with -o, or another ledger with --ledger",
+        )
+    with open_ledger(place) as ledger:
         telling = _telling_once(tell) if tell is not None else None
         yield Session(
             ledger=ledger, config=config, budget=limits, reasoning=reasoning, quarantine=quarantine, tell=telling
@@ -659,6 +667,7 @@ def late_models(
     reasoning: int | None = None,
     quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
+    output: Path | None = None,
 ) -> Iterator[Callable[[str], Model]]:
     """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
     Budget.parse(budget)  # a wrong one is told now, not when the first model is needed
@@ -674,6 +683,7 @@ def late_models(
                     reasoning=reasoning,
                     quarantine=quarantine,
                     tell=tell,
+                    output=output,
                 )
                 sessions.append(stack.enter_context(opened))
             return sessions[0].model(spec or default)
