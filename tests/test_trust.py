@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from hoofbeat.cli import _load_plugins, _run
 from hoofbeat.cli.session import _configured
 from hoofbeat.errors import TrustNeeded, UsageError
 from hoofbeat.models import load_config, load_model
+from hoofbeat.models.fleet import FleetBackend
 from hoofbeat.models.model import model_facts
 from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.trust import VARIABLE, FolderConfig, is_loopback, is_this_machine, user_folder
@@ -186,6 +188,40 @@ def test_a_confirmation_holds_for_this_folder_and_this_content(place: Path, ledg
     write(text.replace("gateway.example", "elsewhere.example"))
     with pytest.raises(TrustNeeded):
         load_model("judge", ledger=ledger, config=load_config())
+
+
+def test_a_confirmation_holds_for_the_endpoints_that_were_there(ledger: Ledger, place: Path) -> None:
+    write('[models.fleet]\nname = "m"\nendpoints_file = "nodes.txt"\nkey = "AWS_SECRET_ACCESS_KEY"\n')
+    nodes = place / "nodes.txt"
+    nodes.write_text("http://127.0.0.1:9/v1\n")
+    FolderConfig.of(Path("hoofbeat.toml")).remember()
+    fleet = load_model("fleet", ledger=ledger, config=load_config()).backend
+    assert isinstance(fleet, FleetBackend)
+    told: list[str] = []
+    fleet._tell = told.append
+    nodes.write_text("http://127.0.0.1:9/v1\nhttp://elsewhere.example/v1\n")
+    asyncio.run(fleet._reread())  # as during a run
+    assert [each.url for each in fleet.figures] == ["http://127.0.0.1:9/v1"]
+    assert "elsewhere.example" in told[0]
+    with pytest.raises(TrustNeeded, match="AWS_SECRET_ACCESS_KEY"):
+        load_model("fleet", ledger=ledger, config=load_config())
+    nodes.unlink()
+    assert not FolderConfig.of(Path("hoofbeat.toml")).is_trusted
+
+
+def test_what_a_linked_file_names_is_part_of_what_is_trusted(place: Path) -> None:
+    """Plugins are loaded from the current folder, lists are read beside the file itself."""
+    elsewhere = place.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "shared.toml").write_text('plugins = ["mine.py"]\nknown_models = "models.toml"\n')
+    Path("hoofbeat.toml").symlink_to(elsewhere / "shared.toml")
+    Path("mine.py").write_text("1")
+    for changed in (Path("mine.py"), elsewhere / "models.toml"):
+        FolderConfig.of(Path("hoofbeat.toml")).remember()
+        assert FolderConfig.of(Path("hoofbeat.toml")).is_trusted
+        assert FolderConfig.of(place / "hoofbeat.toml").is_trusted
+        changed.write_text("2")
+        assert not FolderConfig.of(Path("hoofbeat.toml")).is_trusted
 
 
 def test_where_nobody_answers_a_variable_says_yes(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def is_this_machine(host: str) -> bool:
 class FolderConfig(NamedTuple):
     """A configuration that was found in the current folder, not named: where it is, and a hash of its content.
 
-    The content is the file's and that of the plugins it names.
+    The content is the file's and that of the files it names: plugins run, and addresses in a list get the key.
     """
 
     file: Path
@@ -71,14 +71,14 @@ class FolderConfig(NamedTuple):
 
     @classmethod
     def of(cls, file: Path) -> FolderConfig:
-        """The configuration in a file, with the plugins that it names; whoever reads it reports what can't be read."""
+        """The configuration in a file, with the files that it names; whoever reads it reports what can't be read."""
         digest = hashlib.sha256()
         with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError):
             content = file.read_bytes()
             digest.update(content)
-            for name in tomllib.loads(content.decode()).get("plugins", []):
-                digest.update(hashlib.sha256((file.parent / name).read_bytes()).digest())
-        return cls(file.resolve(), digest.hexdigest())
+            for path in _named_files(file.absolute(), tomllib.loads(content.decode())):
+                digest.update(_file_digest(path))
+        return cls(file.absolute(), digest.hexdigest())
 
     @property
     def is_trusted(self) -> bool:
@@ -125,6 +125,29 @@ def found_config(named: Path | None) -> tuple[Path, FolderConfig | None]:
         return named or Path(os.environ["HOOFBEAT_CONFIG"]), None
     file = Path("hoofbeat.toml")
     return file, FolderConfig.of(file) if file.is_file() else None
+
+
+def _named_files(file: Path, config: dict[str, object]) -> list[Path]:
+    """The files that a configuration names and whose content decides what Hoofbeat does, where they are looked for.
+
+    Plugins are beside the file; lists are beside the one that it links to, if it is a link.
+    """
+    plugins, models = config.get("plugins"), config.get("models")
+    tables = [each for each in models.values() if isinstance(each, dict)] if isinstance(models, dict) else []
+    listed = [config.get("known_models"), *(each.get("endpoints_file") for each in tables)]
+    run = [file.parent / each for each in plugins if isinstance(each, str)] if isinstance(plugins, list) else []
+    return run + [file.resolve().parent / each for each in listed if each and isinstance(each, str)]
+
+
+def _file_digest(path: Path) -> bytes:
+    """The hash of a file; what is not a file, or not there (a device has no end), has another than any content."""
+    try:
+        if not path.is_file():
+            return b"none"
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError:
+        return b"none"
 
 
 def _remembered() -> dict[str, str]:

@@ -185,18 +185,25 @@ def test_a_result_with_files_of_somebody_else_is_not_replaced(
     assert names(tmp_path) == ["run"]
 
 
-def test_what_is_added_while_a_command_runs_is_not_deleted(tmp_path: Path) -> None:
-    make(tmp_path / "run", text="old")
+@pytest.mark.parametrize(("earlier", "told"), [(True, r"NOTES\.txt"), (False, "not a Hoofbeat folder")])
+def test_what_is_added_while_a_command_runs_is_not_deleted(tmp_path: Path, earlier: bool, told: str) -> None:
+    if earlier:
+        make(tmp_path / "run", text="old")
+    make(tmp_path / "run-2", text="another result")
 
     def write() -> None:
         with create(tmp_path / "run", replace_kind="run") as draft:
+            (tmp_path / "run").mkdir(exist_ok=True)
             (tmp_path / "run" / "NOTES.txt").write_text("mine")
+            write_jsonl(draft.path / "answers.jsonl", [{"text": "new"}])
             draft.finish(Manifest(kind="run"))
 
-    with pytest.raises(OutputError, match=r"NOTES\.txt"):
+    with pytest.raises(OutputError, match=told) as caught:
         write()
     assert (tmp_path / "run" / "NOTES.txt").read_text() == "mine"
-    assert names(tmp_path) == ["run"]
+    assert names(tmp_path) == ["run", "run-2", "run-3"]
+    assert "use run-3" in (caught.value.fix or ""), "the work of hours is not lost"
+    assert "new" in open_artefact(tmp_path / "run-3").file("answers.jsonl").read_text()
 
 
 def test_what_hoofbeat_and_desktops_leave_in_a_result_is_replaced_with_it(tmp_path: Path) -> None:

@@ -482,9 +482,10 @@ def _fleet(settings: ModelSettings, found: FolderConfig | None, tell: Callable[[
                 where=settings.endpoints_file or None,
                 fix="write http://host:port/v1; the model's name is written once, as name = ...",
             )
-        backend = _http(f"{address}#{settings.name}", settings, found, connect_timeout=_FLEET_CONNECT)
-        if found is not None and tell is not None:
-            _tell_address(settings.name, backend, found, tell)
+        now = FolderConfig.of(found.file) if found is not None else None  # the list may have changed since the consent
+        backend = _http(f"{address}#{settings.name}", settings, now, connect_timeout=_FLEET_CONNECT)
+        if now is not None and tell is not None:
+            _tell_address(settings.name, backend, now, tell)
         return backend
 
     return FleetBackend(

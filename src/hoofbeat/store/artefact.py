@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -237,7 +238,7 @@ def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Artefac
     """Draft an artefact for `target`. An earlier artefact there is replaced when it is of `replace_kind`.
 
     Anything else there is refused and not changed: Hoofbeat deletes only what it has made. It looks again before it
-    replaces the folder, because somebody may have added a file meanwhile.
+    replaces the folder: if somebody has added a file meanwhile, the new artefact goes beside it, and the error says so.
     """
     target = target.resolve()
     check_target(target, replace_kind)
@@ -252,9 +253,8 @@ def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Artefac
             yield draft
         if draft.manifest is None:
             raise AssertionError("a draft was closed without a manifest")
-        check_target(target, replace_kind)
         with output_errors(target):
-            _swap(draft_path, target)
+            _put_in_place(draft_path, target, replace_kind)
     except BaseException:
         shutil.rmtree(draft_path, ignore_errors=True)
         raise
@@ -432,6 +432,19 @@ def _is_nobodys(name: str, known: Collection[str] = ()) -> bool:
 _LITTER = (".DS_Store", "Thumbs.db", "desktop.ini")
 _CHANGED = " was changed"
 _NAMED = 5
+
+
+def _put_in_place(draft: Path, target: Path, replace_kind: str | None) -> None:
+    """Let the draft take the target's place, or the next free one beside it where the target can't be replaced now."""
+    try:
+        check_target(target, replace_kind)
+    except OutputError as err:
+        free = next(place for number in count(2) if not (place := target.with_name(f"{target.name}-{number}")).exists())
+        draft.rename(free)
+        raise OutputError(
+            err.what, where=err.where, fix=f"use {free.name} beside it, which has the new result, or {err.fix}"
+        ) from err
+    _swap(draft, target)
 
 
 def _swap(draft: Path, target: Path) -> None:
