@@ -337,14 +337,10 @@ def test_an_output_folder_around_the_ledger_is_refused_before_a_call(tmp_path: P
             done = hoofbeat(*words, "-o", ".", folder=tmp_path / "run", code=1)
             assert "current folder" in done.stderr
             (tmp_path / "run" / ".hoofbeat").mkdir(exist_ok=True)
-        words = ("answer", "bench", "--model", server.spec(), "-o", "new")
-        for how in ({"--ledger": "new/calls.sqlite"}, {"--ledger": "new/deep/calls.sqlite", "--config": "my.toml"}):
-            (tmp_path / "my.toml").write_text("")
-            done = hoofbeat(*words, *(word for pair in how.items() for word in pair), folder=tmp_path, code=1)
-            assert "the ledger is in the output folder" in done.stderr
         (tmp_path / "my.toml").write_text('ledger = "new/calls.sqlite"')
-        done = hoofbeat(*words, "--config", "my.toml", folder=tmp_path, code=1)
-        assert "the ledger is in the output folder" in done.stderr
+        for where in (("--ledger", "new/calls.sqlite"), ("--ledger", "new/a/b.sqlite"), ("--config", "my.toml")):
+            done = hoofbeat("answer", "bench", "--model", server.spec(), "-o", "new", *where, folder=tmp_path, code=1)
+            assert "the ledger is in the output folder" in done.stderr
         assert server.asked.total() == 0
     assert not (tmp_path / "new").exists()
 
