@@ -1,8 +1,8 @@
 """What a `hoofbeat.toml` that lies in the current folder may ask for.
 
 Such a file comes with a folder, and folders come from others. It may name models, prices and limits. What could give
-secrets or texts away needs the user's word: sending a key, running a plugin, another machine's database or cluster. The
-word is one of these:
+secrets or texts away, or change the user's own files, needs the user's word: sending a key, running a plugin, another
+machine's database or cluster, calls or indexes that are kept outside this folder. The word is one of these:
 
 - the file was named, by `--config` or `HOOFBEAT_CONFIG`: then it is the user's choice;
 - `--yes`, or `HOOFBEAT_TRUST=1` (for machines where nobody answers);
@@ -17,6 +17,7 @@ word is one of these:
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import os
 import tomllib
@@ -50,14 +51,19 @@ def is_loopback(address: str) -> bool:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host is this machine."""
-    return host == "localhost" or host.startswith("127.") or host == "::1"
+    """Whether a host is this machine: `localhost`, or a loopback address. 127.example.org is a name like any other."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class FolderConfig(NamedTuple):
     """A configuration that was found in the current folder, not named: where it is, and a hash of its content.
 
-    The content is the file's and that of the plugins it names.
+    The content is the file's and that of the files it names: plugins run, and addresses in a list get the key.
     """
 
     file: Path
@@ -65,14 +71,14 @@ class FolderConfig(NamedTuple):
 
     @classmethod
     def of(cls, file: Path) -> FolderConfig:
-        """The configuration in a file, with the plugins that it names; whoever reads it reports what can't be read."""
+        """The configuration in a file, with the files that it names; whoever reads it reports what can't be read."""
         digest = hashlib.sha256()
         with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError):
             content = file.read_bytes()
             digest.update(content)
-            for name in tomllib.loads(content.decode()).get("plugins", []):
-                digest.update(hashlib.sha256((file.parent / name).read_bytes()).digest())
-        return cls(file.resolve(), digest.hexdigest())
+            for path in _named_files(file.absolute(), tomllib.loads(content.decode())):
+                digest.update(_file_digest(path))
+        return cls(file.absolute(), digest.hexdigest())
 
     @property
     def is_trusted(self) -> bool:
@@ -84,6 +90,15 @@ class FolderConfig(NamedTuple):
         """Raise `TrustNeeded` unless the user has allowed this content."""
         if not self.is_trusted:
             raise TrustNeeded(f"{self.file.name} in this folder asks Hoofbeat to {what}", where=self, fix=_FIX)
+
+    def need_place(self, what: str, place: str) -> None:
+        """Raise `TrustNeeded` unless this is a path in the current folder, where links lead as well, or allowed.
+
+        An address is another place whatever its host says: in `s3://localhost/x` it is a bucket's name.
+        """
+        here = Path.cwd().resolve()
+        if "://" in place or place.startswith("~") or not (here / place).resolve().is_relative_to(here):
+            self.need(f"{what} {place}")
 
     def need_key(self, variable: str, address: str) -> None:
         """Raise `TrustNeeded` unless this variable's value may be sent to this address."""
@@ -110,6 +125,29 @@ def found_config(named: Path | None) -> tuple[Path, FolderConfig | None]:
         return named or Path(os.environ["HOOFBEAT_CONFIG"]), None
     file = Path("hoofbeat.toml")
     return file, FolderConfig.of(file) if file.is_file() else None
+
+
+def _named_files(file: Path, config: dict[str, object]) -> list[Path]:
+    """The files that a configuration names and whose content decides what Hoofbeat does, where they are looked for.
+
+    Plugins are beside the file; lists are beside the one that it links to, if it is a link.
+    """
+    plugins, models = config.get("plugins"), config.get("models")
+    tables = [each for each in models.values() if isinstance(each, dict)] if isinstance(models, dict) else []
+    listed = [config.get("known_models"), *(each.get("endpoints_file") for each in tables)]
+    run = [file.parent / each for each in plugins if isinstance(each, str)] if isinstance(plugins, list) else []
+    return run + [file.resolve().parent / each for each in listed if each and isinstance(each, str)]
+
+
+def _file_digest(path: Path) -> bytes:
+    """The hash of a file; what is not a file, or not there (a device has no end), has another than any content."""
+    try:
+        if not path.is_file():
+            return b"none"
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError:
+        return b"none"
 
 
 def _remembered() -> dict[str, str]:

@@ -16,6 +16,7 @@ from hoofbeat.benchmarks.benchmark import write_benchmark
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.recipes import build_teaching
 from hoofbeat.records import Question
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Counts, Ledger, Manifest, create
 from hoofbeat.store.tables import write_jsonl
 from tests.cli.support import RunningCommand, hoofbeat, json_of
@@ -308,6 +309,40 @@ def test_a_folder_that_is_taken_is_refused_before_a_call(tmp_path: Path) -> None
         done = hoofbeat("answer", "bench", "--model", server.spec(), "-o", "bench", folder=tmp_path, code=1)
     assert "already holds other results (benchmark)" in done.stderr
     assert server.seen == []
+
+
+def test_nothing_of_the_user_s_in_an_earlier_run_is_deleted(tmp_path: Path) -> None:
+    choices(tmp_path / "bench", 2)
+    with FaultServer() as server:
+        words = ("answer", "bench", "--model", server.spec(), "-o", "run", "--ledger", "other.sqlite")
+        hoofbeat(*words, folder=tmp_path)
+        hoofbeat(*words, folder=tmp_path)  # a result as it was written is replaced
+        calls = server.asked.total()
+        ReviewStore.open(str(tmp_path / "run" / "review.db")).close()
+        (tmp_path / "run" / "NOTES.txt").write_text("mine")
+        before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+        done = hoofbeat(*words, "--seed", "7", folder=tmp_path, code=1)
+        assert "did not write (NOTES.txt, review.db)" in done.stderr
+        assert "move these files elsewhere" in done.stderr
+        assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+        assert server.asked.total() == calls, "refused before a call"
+
+
+def test_an_output_folder_around_the_ledger_is_refused_before_a_call(tmp_path: Path) -> None:
+    choices(tmp_path / "bench", 2)
+    with FaultServer() as server:
+        words = ("answer", "../bench", "--model", server.spec())
+        (tmp_path / "run").mkdir()
+        for _ in range(2):  # in an empty folder, and where an earlier command has left its ledger
+            done = hoofbeat(*words, "-o", ".", folder=tmp_path / "run", code=1)
+            assert "current folder" in done.stderr
+            (tmp_path / "run" / ".hoofbeat").mkdir(exist_ok=True)
+        (tmp_path / "my.toml").write_text('ledger = "new/calls.sqlite"')
+        for where in (("--ledger", "new/calls.sqlite"), ("--ledger", "new/a/b.sqlite"), ("--config", "my.toml")):
+            done = hoofbeat("answer", "bench", "--model", server.spec(), "-o", "new", *where, folder=tmp_path, code=1)
+            assert "the ledger is in the output folder" in done.stderr
+        assert server.asked.total() == 0
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_budget_stops_a_grid_and_a_larger_one_goes_on(tmp_path: Path) -> None:

@@ -290,6 +290,17 @@ def test_several_lines_replace_their_own_folders_and_no_others(beir: Path, tmp_p
         assert sorted(path.name for path in (tmp_path / place).iterdir()) == before
 
 
+@pytest.mark.parametrize("folder", ["01-bm25-b-0", "02-bm25-b-0.5", "comparison"])
+def test_notes_beside_a_line_s_rankings_are_not_removed(beir: Path, tmp_path: Path, folder: str) -> None:
+    hoofbeat("retrieve", "invented", "--with", "bm25[b={0|0.5|1}]", "-o", "out", folder=tmp_path)
+    notes = tmp_path / "out" / folder / "notes.txt"
+    notes.write_text("mine")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    done = hoofbeat("retrieve", "invented", "--with", "bm25[b={0|1}]", "-o", "out", folder=tmp_path, code=1)
+    assert "did not write (notes.txt)" in done.stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
+
+
 def test_several_lines_go_on_after_a_kill_between_them(beir: Path, tmp_path: Path) -> None:
     words = ["retrieve", "invented", "--with", "bm25", "--with", "bm25[k1=1.2]", "-o", "lines"]
     hoofbeat(*words, folder=tmp_path)

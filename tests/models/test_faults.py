@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from hoofbeat.errors import ModelError
 from hoofbeat.models import StructuredReply
+from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.wire import classify, read_chat, retry_after_seconds
 from hoofbeat.records import Failure
 from hoofbeat.store.call_ledger import Ledger
@@ -109,6 +113,42 @@ def test_an_unusable_model_stops_the_run_at_once(server: FaultServer, ledger: Le
         chats(model, texts)
     assert caught.value.fix
     assert sum(server.asked[text] for text in texts) == 1
+
+
+@contextmanager
+def a_mover(target: str) -> Iterator[tuple[str, list[str]]]:
+    """A server that sends every GET on to another address, or answers `{}` without one; and the keys it got."""
+    keys: list[str] = []
+
+    class Mover(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            keys.append(self.headers.get("Authorization", ""))
+            self.send_response(302 if target else 200)
+            self.send_header("Location", f"{target}{self.path}")
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Mover)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", keys
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_key_does_not_follow_a_redirect(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOFBEAT_API_KEY", "sk-only-for-the-first")
+    with a_mover("") as (elsewhere, keys_elsewhere), a_mover(elsewhere) as (address, keys):
+        backend = a_model(f"{address}/v1#m", ledger).backend
+        assert isinstance(backend, HttpBackend)
+        assert backend.served_window() == 0
+    assert keys == ["Bearer sk-only-for-the-first"] * 2, "the list of models, and llama.cpp's settings"
+    assert keys_elsewhere == []
 
 
 def test_an_endpoint_out_of_reach_stops_the_run(ledger: Ledger) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -348,3 +349,27 @@ def test_a_folder_of_something_else_is_left_alone(server: FaultServer) -> None:
     with pytest.raises(OutputError, match="not an earlier run"):
         run("cupcase", bench, "mine", model=server.spec())
     assert Path("mine/notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("folder", ["choices", "free", "report", "earlier"])
+def test_notes_in_an_earlier_run_are_found_before_a_call(server: FaultServer, folder: str) -> None:
+    bench = cupcase_bench()
+    run("cupcase", bench, model=server.spec())
+    known = sorted(path.name for path in Path("paper").iterdir())
+    if folder == "earlier":  # a step that this protocol does not have
+        manifest = Path("paper/protocol/manifest.json")
+        told = json.loads(manifest.read_text(encoding="utf-8"))
+        told["settings"]["folders"].append("earlier")
+        manifest.write_text(json.dumps(told), encoding="utf-8")
+        shutil.copytree("paper/report", "paper/earlier")
+    assert folder in (*known, "earlier"), known
+    notes = Path("paper") / folder / "notes.txt"
+    notes.write_text("mine", encoding="utf-8")
+    before = server.asked.total()
+    with pytest.raises(OutputError, match=r"did not write \(notes\.txt\)"):
+        run("cupcase", bench, model=server.spec(), seed=3)
+    assert notes.read_text(encoding="utf-8") == "mine"
+    assert server.asked.total() == before
+    notes.unlink()
+    run("cupcase", bench, model=server.spec())
+    assert sorted(path.name for path in Path("paper").iterdir()) == known

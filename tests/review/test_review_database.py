@@ -97,10 +97,13 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE calls (x)")
     connection.close()
+    before = other.read_bytes()
     with pytest.raises(DatabaseError, match="not a database of reviews"):
         ReviewStore.open(str(words))
     with pytest.raises(InputError, match="something else"):
         ReviewStore.open(str(other))
+    assert other.read_bytes() == before, "no write-ahead log is switched on in another program's file"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other.db", "words.db"]
     with pytest.raises(DatabaseError, match="can't be written"):
         ReviewStore.open(str(tmp_path))
     with pytest.raises(DatabaseError, match="can't be written"):

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import polars
@@ -154,6 +155,100 @@ def test_what_hoofbeat_did_not_make_is_left_alone(tmp_path: Path) -> None:
             make(tmp_path / name)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "x"
     assert names(tmp_path) == ["letter", "thesis"]
+
+
+def add_notes(run: Path) -> None:
+    (run / "NOTES.txt").write_text("mine")
+
+
+def add_result(run: Path) -> None:
+    make(run / "judged", kind="judgments")
+
+
+def add_link(run: Path) -> None:
+    (run / "notes").symlink_to(run.parent)
+
+
+def add_dangling_link(run: Path) -> None:
+    (run / "sub" / "gone").symlink_to(run / "nowhere")
+
+
+def change_table(run: Path) -> None:
+    (run / "answers.jsonl").write_text('{"text":"corrected by hand"}\n')
+
+
+@pytest.mark.parametrize(
+    ("add", "told"),
+    [
+        (add_notes, r"\(NOTES\.txt\)"),
+        (add_result, r"\(judged/\)"),
+        (add_link, r"\(notes\)"),
+        (add_dangling_link, r"\(sub/gone\)"),
+        (change_table, r"\(answers\.jsonl was changed\)"),
+    ],
+)
+def test_a_result_with_files_of_somebody_else_is_not_replaced(
+    tmp_path: Path, add: Callable[[Path], None], told: str
+) -> None:
+    run = tmp_path / "run"
+    make(run, text="old")
+    add(run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(OutputError, match=f"not overwritten: .*{told}") as caught:
+        make(run, text="new")
+    assert "-o" in (caught.value.fix or "")
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert names(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize(("earlier", "told"), [(True, r"NOTES\.txt"), (False, "not a Hoofbeat folder")])
+def test_what_is_added_while_a_command_runs_is_not_deleted(tmp_path: Path, earlier: bool, told: str) -> None:
+    if earlier:
+        make(tmp_path / "run", text="old")
+    make(tmp_path / "run-2", text="another result")
+
+    def write() -> None:
+        with create(tmp_path / "run", replace_kind="run") as draft:
+            (tmp_path / "run").mkdir(exist_ok=True)
+            (tmp_path / "run" / "NOTES.txt").write_text("mine")
+            write_jsonl(draft.path / "answers.jsonl", [{"text": "new"}])
+            draft.finish(Manifest(kind="run"))
+
+    with pytest.raises(OutputError, match=told) as caught:
+        write()
+    assert (tmp_path / "run" / "NOTES.txt").read_text() == "mine"
+    assert names(tmp_path) == ["run", "run-2", "run-3"]
+    assert "use run-3" in (caught.value.fix or ""), "the work of hours is not lost"
+    assert "new" in open_artefact(tmp_path / "run-3").file("answers.jsonl").read_text()
+
+
+def test_what_hoofbeat_and_desktops_leave_in_a_result_is_replaced_with_it(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    make(run, text="old")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (run / "manifest.json.sig").write_text("a signature")
+    (run / ".DS_Store").write_text("x")
+    (run / f".page.html.{dead.pid}.part").write_text("half")
+    make(run / f".judged.{dead.pid}.draft")
+    (run / "empty" / "below").mkdir(parents=True)
+    make(run, text="new")
+    assert names(run) == ["answers.jsonl", "manifest.json", "sub"]
+
+
+@pytest.mark.parametrize("below", ["", "sub", "empty"])
+def test_a_folder_around_the_current_one_is_not_replaced(
+    tmp_path: Path, below: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    if below != "empty":
+        make(run)
+    (run / below).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(run / below)
+    with pytest.raises(OutputError, match="current folder"):
+        make(run)
+    make(Path("new"))
+    assert open_artefact(run / below / "new").manifest.kind == "run"
 
 
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:

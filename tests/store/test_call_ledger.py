@@ -10,13 +10,14 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from hoofbeat.errors import InputError, OutputError
-from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.store.call_ledger import _SCHEMA, Ledger
 from hoofbeat.store.ledger_base import CallLedger, LedgerEntry
 
 ROOT = Path(__file__).parents[2]
@@ -167,6 +168,68 @@ def test_a_file_that_is_no_ledger_is_said(tmp_path: Path, content: bytes) -> Non
         Ledger(path)
     assert caught.value.fix
     assert path.read_bytes() == content
+
+
+def somebodys(path: Path, statement: str, mode: str = "DELETE") -> None:
+    """A database that another program made."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute(f"PRAGMA journal_mode={mode}")
+        database.executescript(statement)
+    path.chmod(0o644)
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')",
+        "CREATE TABLE calls (number TEXT, seconds REAL)",
+        "CREATE TABLE notes (text TEXT); PRAGMA user_version=99",
+        "PRAGMA user_version=7",
+        "PRAGMA application_id=252006673",
+    ],
+)
+def test_a_database_of_something_else_is_not_touched(tmp_path: Path, statement: str, mode: str) -> None:
+    path = tmp_path / "mine.sqlite"
+    somebodys(path, statement, mode)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="is not a ledger") as caught:
+        Ledger(path)
+    assert "--ledger" in (caught.value.fix or "")
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.sqlite"]
+
+
+def test_a_file_that_is_no_database_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("<p>mine</p>" * 500)
+    path.chmod(0o755)
+    with pytest.raises(InputError, match="can't be read"):
+        Ledger(path)
+    assert path.stat().st_mode & 0o777 == 0o755
+    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+
+
+UNFINISHED = {
+    "an empty file": "",
+    "before the tables": "PRAGMA journal_mode=WAL; PRAGMA user_version=0",
+    "between the tables": f"PRAGMA journal_mode=WAL; {_SCHEMA.partition(';')[0]}",
+    "before the version": f"PRAGMA journal_mode=WAL; {_SCHEMA}",
+}
+
+
+@pytest.mark.parametrize("state", UNFINISHED)
+def test_a_ledger_whose_making_was_killed_is_finished(tmp_path: Path, state: str) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.touch()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.executescript(UNFINISHED[state])
+    with Ledger(path) as ledger:
+        put(ledger, entry("a"))
+        with Ledger(path) as other:  # while its content is in the write-ahead log
+            assert other.get(key_of("a")) is not None
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_ledger_damaged_inside_is_said(tmp_path: Path) -> None:

@@ -326,6 +326,7 @@ def themes_command(audit: Path, as_json: bool, **options: object) -> None:
         budget=wanted.budget,
         reasoning=wanted.reasoning,
         tell=screen.say,
+        output=wanted.output,
     ) as session:
         found = find_themes(
             opened,

@@ -39,7 +39,7 @@ from hoofbeat.cli.session import (
     json_option,
     output_option,
 )
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import ArtefactError, UsageError
 from hoofbeat.findings.agreement import Agreement
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.models import Estimate
@@ -167,8 +167,8 @@ def validate_command(audit: Path, as_json: bool, **options: object) -> None:
 
 
 def _write_packets(screen: Screen, audit: Audit, wanted: _ValidateOptions, target: Path) -> None:
-    check_target(target.resolve(), PACKETS)
     _refuse_filled(target)
+    check_target(target.resolve(), PACKETS)
     artefact = write_packets(
         audit,
         target,
@@ -196,9 +196,10 @@ def _write_packets(screen: Screen, audit: Audit, wanted: _ValidateOptions, targe
 
 def _refuse_filled(target: Path) -> None:
     """Packets that somebody has filled in are never written over."""
-    if not (target / "manifest.json").exists():
+    try:
+        changed = open_artefact(target, PACKETS).verify()
+    except ArtefactError:  # not packets: told when the folder is checked
         return
-    changed = open_artefact(target, PACKETS).verify()
     if changed:
         raise UsageError(
             f"Not overwritten: these packets may hold labels ({changed[0]})",

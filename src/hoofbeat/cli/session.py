@@ -66,11 +66,13 @@ def _configured(named: Path | None, key: str, default: T) -> T:
     if type(found) is not type(default):
         what = "a text" if isinstance(default, str) else "a number"
         raise UsageError(f"{key} must be {what}", where=str(file), fix=f"write {key} = {_EXAMPLES[key]}")
-    if isinstance(found, str) and "://" in found and not found.startswith("file:"):
+    if isinstance(found, str) and found != default:
         from hoofbeat.trust import found_config, is_loopback
 
         config = found_config(named)[1]
-        if config is not None and not is_loopback(found):
+        if config is not None and key == "index":
+            config.need_place("keep indexes in", found)
+        elif config is not None and "://" in found and not is_loopback(found):
             config.need(f"use {found} ({key})")
     return found
 
@@ -156,6 +158,13 @@ def output_option(
     )
 
 
+def _output() -> Path | None:
+    """The folder for the result of the command that runs now, if it takes one."""
+    context = click.get_current_context(silent=True)
+    found = context.params.get("output") if context is not None else None
+    return found if isinstance(found, Path) else None
+
+
 class Calling(Struct, frozen=True, kw_only=True):
     """The options of every verb that calls a model, as given; `model_specs` are all where a verb takes several."""
 
@@ -184,6 +193,7 @@ class Calling(Struct, frozen=True, kw_only=True):
             reasoning=self.reasoning,
             quarantine=self.quarantine,
             tell=self.screen().say,
+            output=_output(),
         )
 
     def warn_if_tiny(self, screen: Screen, task: str, *, specs: Sequence[str] = (), option: str = "--model") -> None:
@@ -211,6 +221,7 @@ class Calling(Struct, frozen=True, kw_only=True):
             reasoning=self.reasoning,
             quarantine=self.quarantine,
             tell=self.screen().say,
+            output=_output(),
         )
 
 

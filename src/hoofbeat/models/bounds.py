@@ -4,13 +4,16 @@ An endpoint may be broken, or hostile. A body without end fills the memory, a nu
 poisons what is kept, a negative usage defeats the budget. So every answer passes through here, whichever backend it is
 from: bodies are read up to a limit, and `within_bounds` looks at every result before it is paid, kept or shown. What
 can't be right becomes a failure, and keys that an endpoint repeats are taken out. Figures about a reply never cost the
-reply: those that can't be right count as not given.
+reply: those that can't be right count as not given. What is asked by a GET is asked here as well: it goes to the named
+address only, because a redirect would take the key to another.
 """
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import msgspec
 
@@ -34,6 +37,22 @@ _MAX_ERROR_BODY = 100_000
 _MAX_MESSAGE = 600
 _MAX_NAME = 200
 _NOTHING_SECRET = Redactor(())
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Takes a redirect for what it is, an answer that is none: urllib would follow it, and send the key along."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """No other request."""
+
+
+def read_url(url: str, *, key: str, seconds: float, max_bytes: int, proxy: str | None = None) -> bytes:
+    """What this address answers to a GET, up to so many bytes; no redirect is followed (`HTTPError`, as for errors)."""
+    opener = build_opener(ProxyHandler({urlsplit(url).scheme: proxy} if proxy else {}), _NoRedirects)
+    headers = {"User-Agent": "hoofbeat", **({"Authorization": f"Bearer {key}"} if key else {})}
+    with opener.open(Request(url, headers=headers), timeout=seconds) as response:  # noqa: S310
+        data: bytes = response.read(max_bytes)
+    return data
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes | Trouble:

@@ -18,13 +18,13 @@ import secrets
 import subprocess
 import sys
 import threading
-import urllib.request
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from hoofbeat.errors import InputError, ModelError, UsageError
 from hoofbeat.models import weight_files
+from hoofbeat.models.bounds import MAX_BODY, read_url
 from hoofbeat.store.files import file_sha256
 
 DEFAULT_MODEL = "smollm2-135m"
@@ -263,9 +263,8 @@ def _greet(process: subprocess.Popen[str], settings: _Settings, key: str) -> dic
 
 
 def _window(url: str, key: str) -> int:
-    request = urllib.request.Request(f"{url}/props", headers={"Authorization": f"Bearer {key}"})  # noqa: S310
-    with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
-        return int(json.load(response)["default_generation_settings"]["n_ctx"])
+    props = json.loads(read_url(f"{url}/props", key=key, seconds=30, max_bytes=MAX_BODY))
+    return int(props["default_generation_settings"]["n_ctx"])
 
 
 def _identity(settings: _Settings, context: int, sha256: str, build: str) -> str:

@@ -25,7 +25,7 @@ from http.client import HTTPException
 from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, Request, build_opener, getproxies, proxy_bypass
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.errors import ModelError
-from hoofbeat.models.bounds import is_count, read_body
+from hoofbeat.models.bounds import is_count, read_body, read_url
 from hoofbeat.models.embedded import start_embedded
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, Trouble
 from hoofbeat.models.wire import PLAIN, Dialect, chat_body, classify, read_chat
@@ -201,13 +201,9 @@ class HttpBackend:
 
     def _get(self, url: str) -> object:
         """What a GET answers as JSON: an empty object for any answer that is none, None where nothing answers."""
-        proxy = _proxy(url)
-        opener = build_opener(ProxyHandler({urlsplit(url).scheme: proxy} if proxy else {}))
-        key = self._key()
-        headers = {"User-Agent": "hoofbeat", **({"Authorization": f"Bearer {key}"} if key else {})}
         try:
-            with opener.open(Request(url, headers=headers), timeout=_SECONDS_TO_TELL) as response:  # noqa: S310
-                return msgspec.json.decode(response.read(_MAX_LIST))
+            told = read_url(url, key=self._key(), seconds=_SECONDS_TO_TELL, max_bytes=_MAX_LIST, proxy=_proxy(url))
+            return msgspec.json.decode(told)
         except (HTTPError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}
         except (OSError, HTTPException, ValueError):

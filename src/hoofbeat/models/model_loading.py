@@ -43,7 +43,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.errors import InputError, ModelError, UsageError, did_you_mean
+from hoofbeat.errors import InputError, ModelError, OutputError, UsageError, did_you_mean
 from hoofbeat.models import SPEC_HELP
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.batch_formats import BATCH_FORMATS, BatchFormat
@@ -144,16 +144,26 @@ def load_config(path: Path | None = None) -> Config:
         else each
         for name, each in config.models.items()
     }
-    _refuse_other_names(models, file)
-    host = PostgresServer(ledger).host if found is not None and is_postgres(ledger) else ""
-    if found is not None and host and not is_this_machine(host):
-        found.need(f"keep all calls in a database at {host}")
+    _refuse_other_names(models, file, found)
+    if found is not None and ledger:
+        _need_ledger(ledger, found)
     plain = msgspec.structs.asdict(config) | {"known_models": known, "ledger": ledger, "models": models}
     return Config(**plain, found=found)
 
 
-def _refuse_other_names(models: Mapping[str, ModelSettings], file: Path) -> None:
-    """Refuse tables by which a model would go under the name of another."""
+def _need_ledger(ledger: str, found: FolderConfig) -> None:
+    """Ask before the folder's configuration sends all calls to another machine, or changes a file elsewhere."""
+    if not is_postgres(ledger):
+        found.need_place("keep all calls in", ledger)
+        return
+    host = PostgresServer(ledger).host
+    if host and not is_this_machine(host):
+        found.need(f"keep all calls in a database at {host}")
+
+
+def _refuse_other_names(models: Mapping[str, ModelSettings], file: Path, found: FolderConfig | None) -> None:
+    """Refuse tables by which a model would go under the name of another: the ledger would take its answers for that
+    one's. The address of an endpoint may change, so the name of another endpoint is the user's choice."""
     for name, settings in models.items():
         if name.partition(":")[0] in _KINDS and (settings.spec or settings.is_fleet):
             raise UsageError(
@@ -161,12 +171,30 @@ def _refuse_other_names(models: Mapping[str, ModelSettings], file: Path) -> None
                 where=str(file),
                 fix="choose another name for the table, and use it as the model's name",
             )
-        if settings.identity.partition(":")[0] in _LOCAL_KINDS:
-            raise UsageError(
-                f"models.{name} uses the identity {settings.identity}, which is reserved for models on this machine",
-                where=str(file),
-                fix="choose another identity",
-            )
+        kind = re.split("[:#]", settings.identity.strip().lower())[0]
+        if kind not in _NAMED_KINDS or settings.identity in _own_identities(name, settings):
+            continue
+        if kind in ("http", "https"):
+            if found is not None:
+                found.need(f"store answers of models.{name} in the name of {settings.identity}")
+            continue
+        whose = "reserved for models on this machine" if kind in _LOCAL_KINDS else "the name of another model"
+        raise UsageError(
+            f"models.{name} uses the identity {settings.identity}, which is {whose}",
+            where=str(file),
+            fix="choose another identity, or remove this line: the model's spec is then its identity",
+        )
+
+
+def _own_identities(name: str, settings: ModelSettings) -> set[str]:
+    """The identities that name this model itself; OpenAI's and local ones are never configured."""
+    if settings.is_fleet:
+        return {f"{each.rstrip('/')}#{settings.name}" for each in ("fleet", *settings.endpoints)}
+    spec = settings.spec or name
+    kind = spec.partition(":")[0]
+    if kind == "batch":
+        return {f"batch#{spec.rpartition('#')[2]}"}
+    return {spec} if kind in ("http", "https") else set()
 
 
 def _refuse_secrets(raw: dict[str, object], file: Path) -> None:
@@ -197,6 +225,7 @@ def _secret_field(table: dict[str, object]) -> str:
 
 _KINDS = ("embedded", "openai", "http", "https", "batch", "replay")
 _LOCAL_KINDS = ("embedded", "replay")
+_NAMED_KINDS = (*_KINDS, "fleet")
 _FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "replay:FILE"}
 _FORMAT = "?format="
 _MAX_IN_FLIGHT = 128
@@ -418,6 +447,8 @@ def _backend(
         )
     folder, _, name = rest.rpartition("#")
     if kind == "batch" and folder and name:
+        if found is not None and settings.spec:
+            found.need_place("write requests into", folder.partition(_FORMAT)[0])
         return _batch(folder, name, settings)
     if kind == "replay" and rest:
         path = _replay_file(rest)
@@ -451,9 +482,10 @@ def _fleet(settings: ModelSettings, found: FolderConfig | None, tell: Callable[[
                 where=settings.endpoints_file or None,
                 fix="write http://host:port/v1; the model's name is written once, as name = ...",
             )
-        backend = _http(f"{address}#{settings.name}", settings, found, connect_timeout=_FLEET_CONNECT)
-        if found is not None and tell is not None:
-            _tell_address(settings.name, backend, found, tell)
+        now = FolderConfig.of(found.file) if found is not None else None  # the list may have changed since the consent
+        backend = _http(f"{address}#{settings.name}", settings, now, connect_timeout=_FLEET_CONNECT)
+        if now is not None and tell is not None:
+            _tell_address(settings.name, backend, now, tell)
         return backend
 
     return FleetBackend(
@@ -603,15 +635,23 @@ def open_session(
     reasoning: int | None = None,
     quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
+    output: Path | None = None,
 ) -> Iterator[Session]:
     """Open the ledger and the configuration; `reasoning` is the allowance of every model, whatever is configured.
 
     `quarantine` makes no call whose texts tell a model what to do. `tell` gets what a user should know of the models,
-    each sentence once.
+    each sentence once. `output` is where the result goes: a ledger in it would be removed when it is replaced.
     """
     config = load_config(config_path)
     limits = Budget.parse(budget)
-    with open_ledger(ledger_place(ledger_path, config.ledger)) as ledger:
+    place = ledger_place(ledger_path, config.ledger)
+    if output is not None and not is_postgres(place) and Path(place).resolve().is_relative_to(output.resolve()):
+        raise OutputError(
+            "the ledger is in the output folder",
+            where=str(place),
+            fix="choose another folder with -o, or another ledger with --ledger",
+        )
+    with open_ledger(place) as ledger:
         telling = _telling_once(tell) if tell is not None else None
         yield Session(
             ledger=ledger, config=config, budget=limits, reasoning=reasoning, quarantine=quarantine, tell=telling
@@ -628,6 +668,7 @@ def late_models(
     reasoning: int | None = None,
     quarantine: bool = False,
     tell: Callable[[str], None] | None = None,
+    output: Path | None = None,
 ) -> Iterator[Callable[[str], Model]]:
     """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
     Budget.parse(budget)  # a wrong one is told now, not when the first model is needed
@@ -643,6 +684,7 @@ def late_models(
                     reasoning=reasoning,
                     quarantine=quarantine,
                     tell=tell,
+                    output=output,
                 )
                 sessions.append(stack.enter_context(opened))
             return sessions[0].model(spec or default)

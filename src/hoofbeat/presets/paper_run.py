@@ -29,7 +29,7 @@ from hoofbeat.reports.section import ReportOptions
 from hoofbeat.reports.sections.protocol_section import KIND, PaperDifference, write_differences
 from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.artefact import folder_entries
+from hoofbeat.store.artefact import folder_entries, refuse_foreign
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import some_of
 from hoofbeat.window import windows_of
@@ -123,7 +123,10 @@ class PaperRun(Struct, frozen=True, kw_only=True):
         return open_artefact(output / PROTOCOL, KIND)
 
     def _tidy(self, output: Path) -> None:
-        """Remove the steps of an earlier protocol that this one does not have; refuse a folder of anything else."""
+        """Remove the steps of an earlier protocol that this one does not have; refuse a folder of anything else.
+
+        Files that somebody added to a step are found here, before the first call, and not when that step is replaced.
+        """
         if not output.exists() or (output.is_dir() and not folder_entries(output)):
             return
         if not (output / PROTOCOL / "manifest.json").is_file():
@@ -134,8 +137,11 @@ class PaperRun(Struct, frozen=True, kw_only=True):
             )
         before = open_artefact(output / PROTOCOL, KIND).manifest.settings.get("folders")
         now = {step.folder for step in self.steps}
-        for name in before if isinstance(before, list) else ():
-            folder = output / Path(str(name)).name
+        earlier = [output / Path(str(name)).name for name in (before if isinstance(before, list) else ())]
+        for folder in dict.fromkeys((*earlier, *(output / name for name in (*now, REPORT)))):
+            if folder.is_dir():
+                refuse_foreign(folder, known=("lines.tsv",))
+        for folder in earlier:
             if folder.name not in now and any((folder / file).is_file() for file in ("manifest.json", "lines.tsv")):
                 shutil.rmtree(folder)
 

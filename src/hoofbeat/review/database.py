@@ -18,7 +18,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -54,6 +54,7 @@ from sqlalchemy.schema import CreateColumn
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.review_records import DatabaseError, ReviewRefusalError, not_here
 from hoofbeat.store.postgres import error_code, known_password, server_words, ssl_setting, ssl_words
+from hoofbeat.store.sqlite_files import sqlite_content
 
 _ALL = MetaData()
 _version = Table("review_schema", _ALL, Column("version", Integer, nullable=False))
@@ -238,10 +239,6 @@ def prepare(connection: Connection, where: str) -> None:
     found = 0
     if _version.name in present:
         found = connection.execute(select(_version.c.version)).scalar_one()
-    elif present and connection.dialect.name == "sqlite":
-        raise InputError(
-            "this file is a database of something else", where=where, fix="name a new file for the reviews"
-        )
     if found > len(_STEPS):
         raise InputError(
             f"the reviews were written by a newer Hoofbeat (schema {found})", where=where, fix="upgrade Hoofbeat"
@@ -428,6 +425,12 @@ _ADDRESS = "give a file such as review.db, or postgresql://user:password@host/da
 
 def _sqlite(url: URL) -> Engine:
     path = Path(str(url.database))
+    with suppress(sqlite3.Error):  # not a database, or damaged: told when it is opened
+        content = sqlite_content(path)
+        if content is not None and not content.is_empty and _version.name not in content.tables:
+            raise InputError(
+                "this file is a database of something else", where=str(path), fix="name a new file for the reviews"
+            )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # for the owner alone: it holds what people said

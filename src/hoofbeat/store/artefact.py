@@ -19,9 +19,10 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ from hoofbeat.store.files import (
     write_bytes,
 )
 from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet, table_errors, table_reason
+from hoofbeat.text import some_of
 from hoofbeat.version import __version__
 
 if TYPE_CHECKING:
@@ -244,7 +246,8 @@ class ArtefactDraft:
 def create(target: Path, *, replace_kind: str | None = None) -> Iterator[ArtefactDraft]:
     """Draft an artefact for `target`. An earlier artefact there is replaced when it is of `replace_kind`.
 
-    Anything else there is refused and not changed: Hoofbeat deletes only what it has made.
+    Anything else there is refused and not changed: Hoofbeat deletes only what it has made. It looks again before it
+    replaces the folder: if somebody has added a file meanwhile, the new artefact goes beside it, and the error says so.
     """
     target = target.resolve()
     check_target(target, replace_kind)
@@ -260,7 +263,7 @@ def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Artefac
         if draft.manifest is None:
             raise AssertionError("a draft was closed without a manifest")
         with output_errors(target):
-            _swap(draft_path, target)
+            _put_in_place(draft_path, target, replace_kind)
     except BaseException:
         shutil.rmtree(draft_path, ignore_errors=True)
         raise
@@ -344,7 +347,17 @@ def folder_problems(path: Path) -> list[str]:
 
 
 def check_target(target: Path, replace_kind: str | None) -> None:
-    """Refuse a folder that holds something other than an earlier artefact of `replace_kind`."""
+    """Refuse a folder that holds something other than an earlier artefact of `replace_kind`.
+
+    A folder that contains the current one is refused as well: it would be removed, with the ledger that may be in it.
+    """
+    target = target.resolve()
+    if _is_around_here(target):
+        raise OutputError(
+            "not overwritten: this is the current folder, or the current folder is in it",
+            where=str(target),
+            fix="choose another folder with -o",
+        )
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     try:
@@ -361,6 +374,86 @@ def check_target(target: Path, replace_kind: str | None) -> None:
             where=str(target),
             fix="choose another folder with -o",
         )
+    refuse_foreign(target)
+
+
+def _is_around_here(folder: Path) -> bool:
+    try:
+        return Path.cwd().is_relative_to(folder)
+    except FileNotFoundError:  # the current folder was removed
+        return False
+
+
+def refuse_foreign(folder: Path, *, known: Collection[str] = ()) -> None:
+    """Refuse to replace or remove a folder with files that are not as Hoofbeat wrote them.
+
+    It is an artefact, or a folder of artefacts; `known` are the names of Hoofbeat's own files beside those.
+    """
+    foreign = foreign_files(folder, known=known)
+    if foreign:
+        is_changed = any(name.endswith(_CHANGED) for name in foreign)
+        raise OutputError(
+            f"not overwritten: this folder has files that Hoofbeat did not write ({some_of(foreign, _NAMED)})",
+            where=str(folder),
+            fix="choose another folder with -o, or "
+            + ("move this one" if is_changed else "move these files elsewhere; then run the command again"),
+        )
+
+
+def foreign_files(folder: Path, *, known: Collection[str] = ()) -> list[str]:
+    """What is in a folder and not as Hoofbeat wrote it: added files, links and folders with files; changed files.
+
+    The system's own files for its windows, empty folders and what killed commands left are nobody's.
+    """
+    if not (folder / MANIFEST).is_file():
+        inner = {path: path.is_dir() and not path.is_symlink() for path in sorted(folder.iterdir())}
+        below = [f"{path.name}/{name}" for path in inner if inner[path] for name in foreign_files(path, known=known)]
+        return below + [path.name for path in inner if not inner[path] and not _is_nobodys(path.name, known)]
+    files = open_artefact(folder).manifest.files
+    added = _added(folder, files.keys() | {MANIFEST, SIGNATURE})
+    return added + [name + _CHANGED for name, sha256 in files.items() if _current_sha256(folder / name) != sha256]
+
+
+def _added(folder: Path, ours: Collection[str]) -> list[str]:
+    """The files, links and folders with files that are in a folder and not among these names."""
+    folders = {str(parent) for name in ours for parent in PurePosixPath(name).parents}
+    found: list[str] = []
+    for root, inner, files in os.walk(folder):
+        here = Path(root)
+        names = {name: (here / name).relative_to(folder).as_posix() for name in (*inner, *files)}
+        links = [name for name in inner if (here / name).is_symlink()]
+        found += [names[each] for each in (*links, *files) if names[each] not in ours and not _is_nobodys(each)]
+        others = [name for name in inner if name not in links and names[name] not in folders]
+        found += [f"{names[each]}/" for each in others if not _is_nobodys(each) and _has_files(here / each)]
+        inner[:] = [name for name in inner if name not in links and name not in others]
+    return sorted(found)
+
+
+def _has_files(folder: Path) -> bool:
+    return any(path.is_symlink() or not path.is_dir() for path in folder.rglob("*"))
+
+
+def _is_nobodys(name: str, known: Collection[str] = ()) -> bool:
+    left = _UNFINISHED.fullmatch(name)
+    return name in known or name in _LITTER or (left is not None and _is_abandoned(left))
+
+
+_LITTER = (".DS_Store", "Thumbs.db", "desktop.ini")
+_CHANGED = " was changed"
+_NAMED = 5
+
+
+def _put_in_place(draft: Path, target: Path, replace_kind: str | None) -> None:
+    """Let the draft take the target's place, or the next free one beside it where the target can't be replaced now."""
+    try:
+        check_target(target, replace_kind)
+    except OutputError as err:
+        free = next(place for number in count(2) if not (place := target.with_name(f"{target.name}-{number}")).exists())
+        draft.rename(free)
+        raise OutputError(
+            err.what, where=err.where, fix=f"use {free.name} beside it, which has the new result, or {err.fix}"
+        ) from err
+    _swap(draft, target)
 
 
 def _swap(draft: Path, target: Path) -> None:
@@ -391,20 +484,25 @@ def folder_entries(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if not _UNFINISHED.fullmatch(path.name))
 
 
+def _is_abandoned(unfinished: re.Match[str]) -> bool:
+    """Whether the process that wrote this is gone; our own number was a killed process's before (containers)."""
+    pid = int(unfinished["pid"])
+    return pid == os.getpid() or not is_alive(pid)
+
+
 def clear_abandoned(folder: Path, name: str | None = None) -> None:
     """Remove what killed commands left for this name, or for all; what running commands write is theirs."""
     for path in list(folder.iterdir()):
         found = _UNFINISHED.fullmatch(path.name)
         if found is None or name not in (None, found["name"]):
             continue
-        pid = int(found["pid"])
-        if pid != os.getpid() and is_alive(pid):  # our own number was a killed process's before (containers)
+        if not _is_abandoned(found):
             continue
         if found["suffix"] == "old" and not (folder / found["name"]).exists():
             path.rename(folder / found["name"])
         elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
-        elif name is None and pid != os.getpid():  # a part of ours may be on its way in another thread
+        elif name is None and int(found["pid"]) != os.getpid():  # a part of ours may be on its way in another thread
             path.unlink(missing_ok=True)
 
 

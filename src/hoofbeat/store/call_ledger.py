@@ -77,6 +77,7 @@ class Ledger(CallLedger):
         self._loop: asyncio.AbstractEventLoop | None = None
         with output_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_other_files(path)
         make_private(path)  # SQLite's own files beside it take its mode
         with _readable_errors(path):
             self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
@@ -275,6 +276,24 @@ class Ledger(CallLedger):
 
     async def _replies(self, keys: Collection[str]) -> dict[str, bytes]:
         return {key: reply for key in keys if (reply := self.get(key)) is not None}
+
+
+def _refuse_other_files(path: Path) -> None:
+    """Refuse a file that is neither a ledger nor new, before anything of it is changed.
+
+    A ledger whose making was killed has no table yet, or only the first one.
+    """
+    from hoofbeat.store.sqlite_files import sqlite_content  # noqa: PLC0415 - help needs no ledger
+
+    with _readable_errors(path):
+        content = sqlite_content(path)
+    if content is None or content.is_empty or {*COLUMNS.split(",")} <= {*content.tables.get("calls", ())}:
+        return
+    raise InputError(
+        "this database is not a ledger: another program made it",
+        where=str(path),
+        fix="name another file with --ledger, in HOOFBEAT_LEDGER or as ledger in hoofbeat.toml",
+    )
 
 
 class _KeyLocks:

@@ -7,7 +7,6 @@ secret that is shown at the start, and people come in with their invitations.
 from __future__ import annotations
 
 import errno
-import ipaddress
 import secrets
 import socket
 import sys
@@ -21,6 +20,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.review.invitations import LINK_DAYS, secret_hash
 from hoofbeat.review.review_records import in_utc
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.trust import is_this_machine
 from hoofbeat.web.app import create_app
 from hoofbeat.web.connections import ListeningServer, server_config
 from hoofbeat.web.security import known_network
@@ -146,7 +146,7 @@ def _settle(site: Site, host: str, port: int, url: str) -> RunningServer:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
         raise UsageError(f"{url!r} is not the address of a server", fix="give --url like https://review.example.org")
-    public = everywhere or not (_is_loopback(host) and _is_loopback(parts.hostname))
+    public = everywhere or not (is_this_machine(host) and is_this_machine(parts.hostname))
     secret = ""
     if public and not site.settings.access:
         secret = secrets.token_urlsafe(32)
@@ -165,12 +165,3 @@ def _settle(site: Site, host: str, port: int, url: str) -> RunningServer:
         encrypted=site.settings.secure,
         reviews=site.store is not None,
     )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

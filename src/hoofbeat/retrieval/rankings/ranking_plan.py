@@ -29,7 +29,7 @@ from hoofbeat.retrieval.rankings.rankings_folder import (
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
-from hoofbeat.store.artefact import clear_abandoned, count_outcomes, folder_entries
+from hoofbeat.store.artefact import clear_abandoned, count_outcomes, folder_entries, refuse_foreign
 from hoofbeat.store.files import output_errors
 from hoofbeat.store.tables import read_tsv, write_jsonl, write_tsv
 from hoofbeat.window import tokens_at_most
@@ -236,6 +236,9 @@ def _places(output: Path, systems: Sequence[Variant]) -> list[tuple[Path, Varian
             where=str(output),
             fix="choose another folder with -o",
         )
+    for name in found:
+        if (output / name).is_dir():
+            refuse_foreign(output / name)
     places = [(output / f"{number:02d}-{_slug(each.line)}", each) for number, each in enumerate(systems, start=1)]
     with output_errors(output):
         output.mkdir(parents=True, exist_ok=True)
@@ -255,6 +258,7 @@ def _tidy(output: Path, places: Sequence[tuple[Path, Variant]]) -> None:
         folder = output / Path(name).name
         if folder.is_dir():
             open_artefact(folder, (RANKINGS, _COMPARISON))
+            refuse_foreign(folder)
             shutil.rmtree(folder)
     write_tsv(listing, ("folder", "line"), list(now.items()))
 

@@ -1,0 +1,60 @@
+"""What a SQLite file has in it, read before anything opens it for writing.
+
+Opening a database for use changes it: its mode, its write-ahead log, its tables. A file that another program made must
+stay as it is, so whoever is about to open one looks here first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+_SECONDS = 60
+_COLUMNS = (
+    "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
+    " WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY m.name, c.cid"
+)
+
+
+class SqliteContent(NamedTuple):
+    """The columns of every table, and the two numbers by which programs mark their files (0 where none did)."""
+
+    tables: Mapping[str, tuple[str, ...]]
+    version: int
+    application: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no program has used this file yet."""
+        return not self.tables and not self.version and not self.application
+
+
+def sqlite_content(path: Path) -> SqliteContent | None:
+    """What is in a file, which stays as it is; None where there is no file, or an empty one.
+
+    Raises `sqlite3.Error` where it is not a database. One that nobody is writing to is read without locks: with them,
+    SQLite leaves files beside a database that has a write-ahead log, even if it only reads.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    log = path.with_name(f"{path.name}-wal")
+    if not log.is_file() or not log.stat().st_size:
+        try:
+            return _content(path, "immutable=1")
+        except sqlite3.Error:
+            pass
+    return _content(path, "mode=ro")
+
+
+def _content(path: Path, how: str) -> SqliteContent:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", timeout=_SECONDS, uri=True)) as database:
+        version, application = (
+            int(database.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("user_version", "application_id")
+        )
+        tables: dict[str, tuple[str, ...]] = {}
+        for table, column in database.execute(_COLUMNS):
+            tables[table] = (*tables.get(table, ()), column)
+    return SqliteContent(tables, version, application)
