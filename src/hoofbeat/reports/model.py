@@ -373,7 +373,8 @@ class PlainSummary(Struct, frozen=True, kw_only=True):
 class Report(Struct, frozen=True, kw_only=True):
     """A whole report: the first screen, then blocks in order, then its `origin`, how everything was made.
 
-    `opening` comes on the first screen before all figures: what readers must see first. `files` (name, content) are
+    `warnings` come first of all, before the findings that they put in doubt; `notes` follow the findings. `opening`
+    comes on the first screen before all figures: what readers must see first. `files` (name, content) are
     written beside the page; `summaries` (chapter, summary) can be.
     """
 
@@ -382,6 +383,7 @@ class Report(Struct, frozen=True, kw_only=True):
     version: str
     subtitle: str = ""
     opening: tuple[Block, ...] = ()
+    warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     leads: tuple[Lead, ...] = ()
     cards: tuple[Card, ...] = ()

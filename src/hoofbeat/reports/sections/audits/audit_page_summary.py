@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hoofbeat.audit.audit_doubts import doubt_words
 from hoofbeat.audit.findings.serious_divergence import SeriousPair
+from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.model import PlainSummary
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, question_texts
 from hoofbeat.reports.sections.audits.audit_summary import RateIntervals
@@ -30,7 +31,7 @@ def audit_page_summary(
     return PlainSummary(
         title=f"Do the sources agree? {subject}",
         subtitle=f"Folder: {facts.audit.artefact.path.name}.",
-        warning=doubt_words(doubts),
+        warning=" ".join(filter(None, (doubt_words(doubts), *cut_warnings([facts.audit.artefact])))),
         asked=_asked(facts),
         found=_found(facts, serious),
         sure=_sure(facts, spans),
