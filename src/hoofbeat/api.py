@@ -55,6 +55,7 @@ def import_corpus(
     facets_from: PathLike | None = None,
     mapping: str | None = None,
     keep_hidden: bool = False,
+    limit: int | None = None,
     workers: int | None = None,
     title: str = "",
     progress: Progress | None = None,
@@ -64,7 +65,8 @@ def import_corpus(
     Every document gets the `facets`; `facets_from` is a table that gives them per file: a column `file` and one for
     each facet. A warning lists files that no row names. `mapping` names the fields of JSONL and CSV files
     (`id=pmcid,text=body`). A file that can't be read does not stop the import: the table `rejected` lists it with the
-    reason. Text that a person can't see is left out unless `keep_hidden`; the table `hidden` lists it.
+    reason. Text that a person can't see is left out unless `keep_hidden`; the table `hidden` lists it. With
+    `limit`, reading ends after that many documents.
     """
     from hoofbeat import corpus
     from hoofbeat.corpus.file_facets import file_facets_note
@@ -77,6 +79,7 @@ def import_corpus(
         title=title,
         mapping=mapping,
         keep_hidden=keep_hidden,
+        limit=limit,
         workers=workers,
         command=command_words(),
         progress=progress or default_progress(),
