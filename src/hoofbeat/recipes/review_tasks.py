@@ -26,6 +26,7 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import AcceptedAnswer, Facets
+from hoofbeat.store.sheets import csv_delimiter
 from hoofbeat.store.tables import UNREADABLE, bare_cell
 
 _YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
@@ -126,7 +127,10 @@ def read_labels(path: Path) -> list[ReviewLabel]:
     rows: list[object]
     if path.suffix.lower() == ".csv":
         try:
-            rows = [_bare(row) for row in csv.DictReader(io.StringIO(text))]
+            rows = [
+                _bare(row)
+                for row in csv.DictReader(io.StringIO(text), delimiter=csv_delimiter(text.partition("\n")[0]))
+            ]
         except csv.Error as err:
             raise InputError(f"the labels can't be read: {err}", where=str(path), fix="check the file") from err
     else:

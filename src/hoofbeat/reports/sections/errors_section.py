@@ -32,7 +32,7 @@ from hoofbeat.reports.sections.scores.accuracy_table import folded, labellers_ta
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import read_bytes
-from hoofbeat.store.sheets import refuse_lines
+from hoofbeat.store.sheets import csv_delimiter, refuse_lines
 from hoofbeat.store.tables import bare_cell, read_jsonl
 from hoofbeat.text import cut
 
@@ -110,7 +110,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                     cells = msgspec.json.decode(line, type=dict[str, str])
                     yield number, {name: cell.strip() for name, cell in cells.items()}
             return
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=csv_delimiter(text.partition("\n")[0]), strict=True
+        )
         header = [name.strip().lower() for name in next(reader, [])]
         if not {"item", "annotator", PHYSICIAN} <= set(header):
             raise InputError(
