@@ -357,7 +357,8 @@ Block = (
 class PlainSummary(Struct, frozen=True, kw_only=True):
     """A result in plain sentences for one page: what was asked and found, how sure it is, what to do, what it is not.
 
-    The last are its `limits`. A `warning` comes before all of them: why the result can't be relied on.
+    The last are its `limits`. `decided` is what a team decided on it. A `warning` comes before all of them: why the
+    result can't be relied on.
     """
 
     title: str
@@ -366,6 +367,7 @@ class PlainSummary(Struct, frozen=True, kw_only=True):
     asked: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     sure: tuple[str, ...] = ()
+    decided: tuple[str, ...] = ()
     todo: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
 

@@ -9,11 +9,13 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hoofbeat.errors import UsageError
 from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.cut_texts import cut_warnings, limited_in_words, window_notes
-from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Report, Text
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, PlainSummary, Report, Text
 from hoofbeat.reports.report_writer import FORMATS, check_formats, write_report
 from hoofbeat.reports.section import Chapter, PlantedLabels, ReportInputs, ReportOptions, report_kinds, sections
 from hoofbeat.reports.sections.published_section import check_papers
@@ -263,9 +265,19 @@ def assemble(
         models=_models(artefacts),
         blocks=tuple(blocks),
         origin=(heading, Details("Commands, models, settings, hashes and cost of each folder", tuple(made))),
-        summaries=tuple((chapter.id, chapter.summary) for chapter in chapters if chapter.summary),
+        summaries=_summaries(chapters, title),
         files=tuple(file for chapter in chapters for file in chapter.files),
     )
+
+
+def _summaries(chapters: Sequence[Chapter], title: str) -> tuple[tuple[str, PlainSummary], ...]:
+    """The pages in plain sentences; a title that the user gave is theirs, too."""
+    found = [(chapter.id, chapter.summary) for chapter in chapters if chapter.summary]
+    if not title:
+        return tuple(found)
+    if len(found) > 1:
+        return tuple((name, replace(each, title=f"{title}: {each.title}")) for name, each in found)
+    return tuple((name, replace(each, title=title, subtitle=f"{each.title}. {each.subtitle}")) for name, each in found)
 
 
 def _chapters(
