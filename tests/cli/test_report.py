@@ -194,4 +194,4 @@ def test_real_predictions_agree_with_other_libraries(tmp_path: Path) -> None:
 def test_a_summary_ends_with_the_next_step(run: Path) -> None:
     pytest.importorskip("reportlab")
     done = hoofbeat("report", "run", "--title", "Mine", "--format", "summary", "-o", "one-page", folder=run)
-    assert done.stdout.rstrip().splitlines()[-1] == "next: open one-page/summary.pdf"
+    assert done.stderr.rstrip().splitlines()[-1] == "next: open one-page/summary.pdf"
