@@ -421,7 +421,7 @@ def test_who_says_what_is_cards_on_a_phone(browser: Browser, tmp_path: Path) -> 
     assert cells.count()
     boxes = [box for box in (each.bounding_box() for each in cells.all()) if box is not None]
     assert len(boxes) == cells.count()
-    assert all(0 <= box["x"] and box["x"] + box["width"] <= 390 for box in boxes)
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
     label = "(cell) => getComputedStyle(cell, '::before').content"
     wide = Opened(browser, path).page
     heads = wide.locator(".synthesis:not(.many) table").first.locator("thead th")
