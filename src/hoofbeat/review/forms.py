@@ -73,7 +73,8 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     """What is asked of every item of a study. Of the fields in `at_least_one`, one that is asked must be filled in.
 
     `blinded`: items go by codes, and two answers are in random order. `hides`: while the study is open, nobody may see
-    what items are made from, which holds for every blinded form. `shows` are parts of an answer that this form shows
+    what items are made from, which holds for every blinded form. `needs` says in words which folders have items for it.
+    `shows` are parts of an answer that this form shows
     beside the text: its `options`, its `reasoning`, its `sources`.
     """
 
@@ -81,6 +82,7 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     instructions: tuple[str, ...]
     fields: tuple[FormField, ...] = ()
     name: str = ""
+    needs: str = ""
     blinded: bool = False
     hides: bool = False
     at_least_one: tuple[str, ...] = ()

@@ -115,6 +115,11 @@ class PeopleStore(StoreBase):
         connection.execute(update(people).where(people.c.id == person).values(**changes))
         connection.execute(delete(sessions).where(sessions.c.person == person))
 
+    def person_called(self, name: str) -> Person | None:
+        """Somebody of this name, whether or not they may still come in; letters' case and spaces do not count."""
+        wanted = " ".join(name.split()).casefold()
+        return next((person for person in self.people() if person.name.casefold() == wanted), None)
+
     def people(self) -> list[Person]:
         """Everybody who was ever invited, in that order."""
         with self._database.read() as connection:
