@@ -270,7 +270,7 @@ def retrieve(
         model, ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
     ) as load:
         if estimate:
-            return plan.estimate(load)
+            return plan.estimate(load, progress or default_progress())
         encoders = UsedModels(load)
         indexes = plan.collection.indexes(progress or default_progress(), models=encoders)
         for artefact, _ in rank(plan, indexes, place, load=load, encoders=encoders):
