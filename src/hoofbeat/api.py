@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from hoofbeat.calls import command_words, verb
+from hoofbeat.calls import command_words, in_python_words, verb
 from hoofbeat.folders import CheckFolder, LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path, folders_in
 from hoofbeat.progress import Progress, default_progress
 from hoofbeat.store.artefact import ArtefactFolder
@@ -1307,7 +1307,10 @@ def verify(folders: PathLike | Sequence[PathLike]) -> dict[str, list[str]]:
 
 
 def load_plugin(path: PathLike) -> Plugin:
-    """Load extensions (a stage, aspect, scorer, recipe, section, ...) from a file, for all later calls."""
+    """Load extensions (a stage, aspect, scorer, recipe, section, ...) from a file, for all later calls.
+
+    After you change the file, load it again: what it brought before is replaced.
+    """
     from hoofbeat.registry import registry
 
     return registry.load_file(folder_path(path))
@@ -1360,4 +1363,4 @@ def _warn(notes: Sequence[str]) -> None:
     """Warn the caller of a verb: two levels up is `verb`'s own frame, and the caller is above it."""
     for note in notes:
         if note:
-            warnings.warn(note.removeprefix("note: "), UserWarning, stacklevel=5)
+            warnings.warn(in_python_words(note.removeprefix("note: ")), UserWarning, stacklevel=5)
