@@ -30,6 +30,10 @@ def verb(
         ("--corpus and --by go together", "`corpus` and `by` go together"),
         ("load a file that defines it with --plugin", "load a file that defines it with `hb.load_plugin`"),
         ("judge it first: hoofbeat judge FOLDER --by x", "judge it first: hoofbeat judge FOLDER --by x"),
+        (
+            "test it: hoofbeat audit trial --judge http://127.0.0.1:1/v1#m --by x. Or leave --by out",
+            "test it: hoofbeat audit trial --judge http://127.0.0.1:1/v1#m --by x. Or leave `by` out",
+        ),
         ("add --unknown to it", "add --unknown to it"),
     ],
 )

@@ -18,7 +18,7 @@ _OPTION = re.compile(
     r"(?<![\w-])--([a-z][a-z-]*)"
     r"(?: (\d[\d.]*\b|[A-Z]{2,}(?=[,;.) ]|$)|(?!out\b)[a-z][\w-]*(?=[,;.)]|$)))?"  # a number, a word for one, a name
 )
-_COMMAND = re.compile(r"(?:^|[\s(`])(?:hoofbeat|pip|ray|optimum-cli) [^.;()]*$")
+_COMMAND = re.compile(r"(?:^|[\s(`])(?:hoofbeat|pip|ray|optimum-cli) (?:(?!\. |[;()]).)*$", re.DOTALL)
 _OTHERWISE = {
     "with": ("lines", "line"),
     "retriever": ("retrievers", "line"),

@@ -184,7 +184,7 @@ def way_in(request: Request) -> tuple[str, str]:
     invited = f"open the link in your invitation; if you have used it before, {_NEW_LINK}"
     part = request.url.path.strip("/").removeprefix("api/").partition("/")[0]
     if site.settings.access and part not in (*_REVIEW, *_TEAM):
-        return "you need a link to use this server", f"{invited}. To look at folders only, {_ENTER}"
+        return "you need a link to use this server", f"{invited}. To see folders only, {_ENTER}"
     return "this page is only for invited people", invited
 
 
