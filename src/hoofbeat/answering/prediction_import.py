@@ -562,7 +562,7 @@ class PredictedQuestion:
         return {key: own[caseless(text)] for key, text in row_options.items()} if row_options else self.options
 
     def chosen(self, value: object, row_options: OptionsByLetter, count_from: int | None) -> ParsedChoice:
-        """The option that a predicted (or gold) value stands for; its letter where the options are not known."""
+        """The option that a predicted (or gold) value means; its letter where the options are not known."""
         shown = {letter: letter for letter in ascii_uppercase} if self.lettered else self.shown(row_options)
         texts = list(shown.values())
         if isinstance(value, list) and len(value) == 1:

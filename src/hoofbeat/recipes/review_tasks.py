@@ -108,7 +108,7 @@ def gravity(doubts: Sequence[str]) -> tuple[int, int]:
 def drawn_for_review(items: Sequence[RecipeItem], context: RecipeContext, step: str, share: float) -> list[RecipeItem]:
     """A seeded share of the items, at least one where there are any and the share is not 0; in the items' order.
 
-    Each item has a number of its own, so that one more or less item changes little of who is drawn.
+    Each item has its own number, so that one more or less item changes little of who is drawn.
     """
     if not items or share <= 0:
         return []

@@ -1,6 +1,6 @@
 """A report as text: Markdown for a repository, a review or a terminal, and its tables for LaTeX.
 
-Charts stand beside the Markdown as SVG files. For LaTeX every table is a booktabs table in a file of its own, and a
+Charts are beside the Markdown as SVG files. For LaTeX every table is a booktabs table in a separate file, and a
 fragment puts them in order. Names of models, options and facets are other people's text. Whatever LaTeX would act on is
 written so that it prints, and a character that no plain installation can set is written by its number, so that no table
 stops a paper.

@@ -43,7 +43,7 @@ class FormField(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     """One thing that is asked.
 
     `kind`: a `scale`, `choice`, `yes-no` or `flag` takes one of `choices` (a choice without any takes one of the item's
-    options), `options` some of the item's options, `text` words (`each_line`: every line is an entry of its own; `from
+    options), `options` some of the item's options, `text` words (`each_line`: every line is a separate entry; `from
     source`: words that stand in the source). `when` names fields and values of which one must hold for this to be asked
     at all. `note_of` makes a text the note of that field. `measured` says that people's agreement on it is computed,
     `exported` that it goes to the readers.

@@ -90,7 +90,7 @@ class _Beside(Struct, frozen=True, kw_only=True):
 
 
 def item_code(*parts: object) -> str:
-    """A code that tells nothing about what it stands for, and is safe in an address."""
+    """A code that tells nothing about its item, and is safe in an address."""
     return hashlib.blake2b(canonical_json(["item", *parts]), digest_size=6).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The application: every part of the site is a router of its own, put together here."""
+"""The application: every part of the site is a separate router; they are put together here."""
 
 from __future__ import annotations
 

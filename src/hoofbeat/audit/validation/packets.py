@@ -137,7 +137,7 @@ class PairStratum(Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> float | None:
-        """How many pairs of the audit a drawn pair stands for; None where none was drawn."""
+        """How many pairs of the audit a drawn pair represents; None where none was drawn."""
         return self.pairs / self.drawn if self.drawn else None
 
 

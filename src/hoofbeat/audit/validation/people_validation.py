@@ -140,7 +140,7 @@ def _rows(path: Path) -> AnnotatorFile:
 def _known(
     audit: Audit, files: Sequence[AnnotatorFile], packets: Packets | None, progress: Progress
 ) -> dict[int, SampledPair]:
-    """The pairs that codes stand for: those of the packets, else those of the audit that a file names."""
+    """The pairs behind the codes: those of the packets, else those of the audit that a file names."""
     if packets is not None:
         packets.check(audit)
         return {number_of(*row.pair.key): row.pair for row in packets.key}

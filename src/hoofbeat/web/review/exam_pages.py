@@ -41,7 +41,7 @@ from hoofbeat.web.site import site_of, store_of, whole_site
 router = APIRouter()
 
 CLOCK = "exam-clock"
-"""Under this name the site may have a clock of its own in what it shares."""
+"""Under this name the site may have its own clock in what it shares."""
 
 
 def server_time(request: Request) -> float:
