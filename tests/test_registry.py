@@ -130,3 +130,17 @@ def test_a_file_that_is_changed_in_the_same_second_is_read_anew(
         with pytest.raises(UsageError, match=message):
             Registry().load_file(file)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+def test_a_file_that_was_changed_replaces_what_it_brought(found: Registry, tmp_path: Path) -> None:
+    found.load_file(plugin(tmp_path, "GREETING = Greeting('moin', 'first')\nOTHER = Greeting('servus')\n"))
+    again = found.load_file(plugin(tmp_path, "GREETING = Greeting('moin', 'second')\n"))
+    assert found.get(Greeting, "moin").summary == "second"
+    assert again.extensions == ("greeting moin",)
+    assert not found.has(Greeting, "servus")
+    assert [each.extensions for each in found.plugins] == [("greeting moin",)]
+    with pytest.raises(UsageError, match="there is already a greeting 'hi'"):
+        found.load_file(plugin(tmp_path, "GREETING = Greeting('hi')\n"))
+    assert found.get(Greeting, "moin").summary == "second", "a version that can't be loaded changes nothing"
+    with pytest.raises(UsageError, match="there is already a greeting 'moin'"):
+        found.load_file(plugin(tmp_path, "GREETING = Greeting('moin')\n", "another.py"))

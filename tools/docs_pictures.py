@@ -46,21 +46,27 @@ def take_pictures(folder: Path, target: Path) -> Iterator[Path]:
 def _review_pictures(page: Page, folder: Path, target: Path) -> Iterator[Path]:
     study = ["review", "demo/audit", "--sample", "20", "--no-serve"]
     _hoofbeat(folder, *study)
-    links = [_hoofbeat(folder, "review", "invite", _REVIEWER)["link"]]
-    links += [_hoofbeat(folder, "review", "invite", _ADJUDICATOR, "--role", "adjudicator")["link"]]
+    reviewer = _hoofbeat(folder, "review", "invite", _REVIEWER)
     name = str(_hoofbeat(folder, *study, "--assign")["study"])
-    tokens = [str(link).rpartition("/")[2] for link in links]
-    with _serving(folder, "review", "--show", "demo/audit", "--show", "demo/handbooks") as address:
-        _join(page, address, tokens[0])
+    shown = ["--show", "demo/audit", "--show", "demo/handbooks"]
+    with _serving(folder, "review", *shown) as address:
+        _join(page, address, _token(reviewer))
         page.goto(address)
         _follow(page, f"a[href*='{name}']")
         _follow(page, f"a[href*='{name}/']")
         yield _save(page, target / "review-pair.png", height=1250)
-        page.context.clear_cookies()
-        _join(page, address, tokens[1])
+    page.context.clear_cookies()
+    other = ["--db", "decisions.db"]  # an open study hides its audit from the worklist, so this one has none
+    adjudicator = _hoofbeat(folder, "review", "invite", _ADJUDICATOR, "--role", "adjudicator", *other)
+    with _serving(folder, "review", *shown, *other) as address:
+        _join(page, address, _token(adjudicator))
         page.goto(f"{address}/worklist")
         _follow(page, "a[href^='/worklist/']")
         yield _save(page, target / "worklist.png", height=900)
+
+
+def _token(invited: dict[str, object]) -> str:
+    return str(invited["link"]).rpartition("/")[2]
 
 
 def _open(page: Page, address: str, kind: str, inner: str | None) -> None:

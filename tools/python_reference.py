@@ -16,6 +16,9 @@ from typing import Any
 import msgspec
 
 import hoofbeat
+from hoofbeat import registry
+from hoofbeat.ask import ask_records
+from hoofbeat.review import new_study
 
 PAGE = Path(__file__).parents[1] / "docs" / "python_reference.md"
 HEAD = """\
@@ -38,8 +41,21 @@ RECORDS = (
     "Document", "Passage", "Span", "Question", "Hit", "Answer", "Judgment", "Comparison", "Failure", "Estimate",
 )  # fmt: skip
 ERRORS = ("HoofbeatError", "BudgetSpent", "BatchPending")
-OTHERS = ("SILENT", "aio", "keeping_indexes", "running_on", "__version__")
-"""Public names that docs/python.md explains."""
+FUNCTIONS = ("keeping_indexes", "running_on")
+OTHERS = {
+    "aio": "the same verbs to be awaited: `await hb.aio.answer(...)`.",
+    "SILENT": "for `progress=`: shows nothing.",
+    "__version__": "the version of Hoofbeat.",
+}
+TYPES = {
+    "PathLike": "a path as text or `pathlib.Path`, or a folder object that another verb returned.",
+    "Names": "one name as text, or a list of names.",
+    "Progress": "an object with a method `task` that shows long work; `hb.SILENT` is one.",
+}
+"""Names in signatures that are not classes of Hoofbeat's own."""
+
+RESULTS = {"AskResult": ask_records, "StudyCreation": new_study, "StudyOptions": new_study, "Plugin": registry}
+"""Classes in signatures that have no public name, with the modules that have them."""
 
 
 def reference() -> str:
@@ -52,6 +68,14 @@ def reference() -> str:
     parts += [part for name in RECORDS for part in _record(name, getattr(hoofbeat, name))]
     parts += ["\n## Errors\n"]
     parts += [f"- `hb.{name}`: {_first(getattr(hoofbeat, name))}\n" for name in ERRORS]
+    parts += ["\n## Other names\n"]
+    parts += [part for name in FUNCTIONS for part in _function(name, getattr(hoofbeat, name))]
+    parts += ["\n", *(f"- `hb.{name}`: {told}\n" for name, told in OTHERS.items())]
+    parts += ["\n## Names in signatures\n\n", *(f"- `{name}`: {told}\n" for name, told in TYPES.items())]
+    for name, module in RESULTS.items():
+        kind = getattr(module, name)
+        fields = ", ".join(f"`{each}`" for each in getattr(kind, "_fields", kind.__annotations__))
+        parts.append(f"\n### `{name}`\n\n{inspect.getdoc(kind)}\n\nFields: {fields}.\n")
     return "".join(parts)
 
 

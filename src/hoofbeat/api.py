@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from hoofbeat.calls import command_words, verb
+from hoofbeat.calls import command_words, in_python_words, verb
 from hoofbeat.folders import CheckFolder, LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path, folders_in
 from hoofbeat.progress import Progress, default_progress
 from hoofbeat.store.artefact import ArtefactFolder
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hoofbeat.judging import JudgmentFolder
     from hoofbeat.models import Estimate, Model
     from hoofbeat.models.model_loading import Session, UsedModels
-    from hoofbeat.records import Question
+    from hoofbeat.records import Document, Question
     from hoofbeat.registry import Plugin
     from hoofbeat.retrieval.rankings.test_collection import TestCollection
     from hoofbeat.review.new_study import StudyCreation
@@ -55,6 +55,7 @@ def import_corpus(
     facets_from: PathLike | None = None,
     mapping: str | None = None,
     keep_hidden: bool = False,
+    limit: int | None = None,
     workers: int | None = None,
     title: str = "",
     progress: Progress | None = None,
@@ -64,7 +65,8 @@ def import_corpus(
     Every document gets the `facets`; `facets_from` is a table that gives them per file: a column `file` and one for
     each facet. A warning lists files that no row names. `mapping` names the fields of JSONL and CSV files
     (`id=pmcid,text=body`). A file that can't be read does not stop the import: the table `rejected` lists it with the
-    reason. Text that a person can't see is left out unless `keep_hidden`; the table `hidden` lists it.
+    reason. Text that a person can't see is left out unless `keep_hidden`; the table `hidden` lists it. With
+    `limit`, reading ends after that many documents.
     """
     from hoofbeat import corpus
     from hoofbeat.corpus.file_facets import file_facets_note
@@ -77,6 +79,7 @@ def import_corpus(
         title=title,
         mapping=mapping,
         keep_hidden=keep_hidden,
+        limit=limit,
         workers=workers,
         command=command_words(),
         progress=progress or default_progress(),
@@ -267,7 +270,7 @@ def retrieve(
         model, ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
     ) as load:
         if estimate:
-            return plan.estimate(load)
+            return plan.estimate(load, progress or default_progress())
         encoders = UsedModels(load)
         indexes = plan.collection.indexes(progress or default_progress(), models=encoders)
         for artefact, _ in rank(plan, indexes, place, load=load, encoders=encoders):
@@ -637,45 +640,22 @@ def audit_sources(
     the labels are copied to the other pairs. At most this share of the copied labels may be wrong; `economy_check` of
     them are checked. With `canary`, a comparison counts only if it repeats a code from the prompt.
     """
-    from hoofbeat.audit.audit_estimate import estimate_audit
-    from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
     from hoofbeat.models.model_loading import UsedModels
-    from hoofbeat.retrieval.corpus_index import index_corpus
 
+    searched = _SourceChoices(_names(sources), by, pack, line, passages, whole_up_to, max_tokens, _path(words))
+    economies = _EconomyChoice(economy, economy_model, economy_check)
+    choices = _AuditChoices(
+        _names(question_ids), limit, shard, probe_order, canary, economies, seed, pack, _path(trial)
+    )
     shown = progress or default_progress()
     documents, asked, inputs = _audit_inputs(folder_path(corpus), folder_path(questions))
     with _session(ledger, config, budget, reasoning) as session:
         models = _audit_models(session, model, _names(judge))
         in_lines = UsedModels(lambda spec: session.model(spec or model))
-        plan = plan_audit(
-            documents,
-            asked,
-            lambda each: index_corpus(each, shown, models=in_lines),
-            sources=_names(sources),
-            by=by,
-            pack=pack,
-            line=line,
-            passages=passages,
-            whole_up_to=whole_up_to,
-            max_tokens=max_tokens,
-            words=_path(words),
-            model=in_lines,
-        )
-        sorting = _economy(session, models, economy, economy_model, economy_check)
-        ids = _names(question_ids)
-        plan = narrowed_plan(
-            plan,
-            ids=ids,
-            limit=limit,
-            shard=shard,
-            probe_order=probe_order,
-            canary=canary,
-            economy=sorting,
-            seed=seed,
-        )
+        plan = choices.narrowed(searched.planned(documents, asked, in_lines, shown), session, models)
         if estimate:
-            return estimate_audit(plan, models.answers, models.compares)
-        return _audited(plan, models, in_lines, folder_path(output), inputs, pack, _path(trial), shown)
+            return _estimated(plan, models)
+        return _audited(plan, models, in_lines, folder_path(output), inputs, choices, shown)
 
 
 @overload
@@ -716,29 +696,23 @@ def audit_answers(
     The file has the fields `question`, `source`, `answer` and, if known, `absent`; `fields` gives their names there
     (`"id=focus+qtype,source=site"`). The other options are those of `audit_sources`.
     """
-    from hoofbeat.audit.audit_estimate import estimate_audit
-    from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit_of_answers
+    from hoofbeat.audit.audit_plan import plan_audit_of_answers
     from hoofbeat.models.model_loading import UsedModels
     from hoofbeat.store.artefact import file_reference
 
+    economies = _EconomyChoice(economy, economy_model, economy_check)
+    choices = _AuditChoices(
+        _names(question_ids), limit, shard, probe_order, canary, economies, seed, pack, _path(trial)
+    )
     path = folder_path(file)
     with _session(ledger, config, budget, reasoning) as session:
         models = _audit_models(session, model, _names(judge))
-        plan = narrowed_plan(
-            plan_audit_of_answers(path, fields, pack, _names(sources)),
-            ids=_names(question_ids),
-            limit=limit,
-            shard=shard,
-            probe_order=probe_order,
-            canary=canary,
-            economy=_economy(session, models, economy, economy_model, economy_check),
-            seed=seed,
-        )
+        plan = choices.narrowed(plan_audit_of_answers(path, fields, pack, _names(sources)), session, models)
         if estimate:
-            return estimate_audit(plan, models.answers, models.compares)
+            return _estimated(plan, models)
         inputs, no_line = [file_reference(path, "answers")], UsedModels(lambda spec: session.model(spec or model))
         shown = progress or default_progress()
-        return _audited(plan, models, no_line, folder_path(output), inputs, pack, _path(trial), shown)
+        return _audited(plan, models, no_line, folder_path(output), inputs, choices, shown)
 
 
 @overload
@@ -1248,17 +1222,84 @@ def _audit_models(session: Session, model: str, judges: tuple[str, ...]) -> _Aud
     return _AuditModels(answers, tuple(answers if spec == model else session.model(spec) for spec in specs))
 
 
-def _economy(
-    session: Session, models: _AuditModels, risk: float | None, sorter: str | None, check: int | None
-) -> Economy | None:
-    from hoofbeat.audit.economy.economy_audit import Economy
-    from hoofbeat.errors import UsageError
+class _SourceChoices(NamedTuple):
+    """Which sources answer, and what of them is shown to the model."""
 
-    if risk is None:
-        if sorter is not None or check is not None:
+    sources: tuple[str, ...]
+    by: str
+    pack: str
+    line: str
+    passages: int | None
+    whole_up_to: int | None
+    max_tokens: int | None
+    words: Path | None
+
+    def planned(
+        self, documents: Sequence[Document], asked: Sequence[Question], models: UsedModels, progress: Progress
+    ) -> AuditPlan:
+        from hoofbeat.audit.audit_plan import plan_audit
+        from hoofbeat.retrieval.corpus_index import index_corpus
+
+        return plan_audit(
+            documents,
+            asked,
+            lambda each: index_corpus(each, progress, models=models),
+            model=models,
+            **self._asdict(),
+        )
+
+
+class _EconomyChoice(NamedTuple):
+    """Whether pairs are judged between positions only: the risk that is allowed, who groups, how many are checked."""
+
+    risk: float | None
+    sorter: str | None
+    check: int | None
+
+    def opened(self, session: Session, models: _AuditModels) -> Economy | None:
+        from hoofbeat.audit.economy.economy_audit import Economy
+        from hoofbeat.errors import UsageError
+
+        if self.risk is not None:
+            sorter = session.model(self.sorter) if self.sorter else models.compares[0]
+            return Economy(sorter=sorter, risk=self.risk, check=self.check)
+        if self.sorter is not None or self.check is not None:
             raise UsageError("economy_model and economy_check have no effect without economy", fix="add economy=0.05")
         return None
-    return Economy(sorter=session.model(sorter) if sorter else models.compares[0], risk=risk, check=check)
+
+
+class _AuditChoices(NamedTuple):
+    """What both verbs of audits take beside their answers: which questions, and how pairs are judged."""
+
+    ids: tuple[str, ...]
+    limit: int | None
+    shard: str | None
+    probe_order: int
+    canary: bool
+    economy: _EconomyChoice
+    seed: int
+    pack: str
+    trial: Path | None
+
+    def narrowed(self, plan: AuditPlan, session: Session, models: _AuditModels) -> AuditPlan:
+        from hoofbeat.audit.audit_plan import narrowed_plan
+
+        return narrowed_plan(
+            plan,
+            ids=self.ids,
+            limit=self.limit,
+            shard=self.shard,
+            probe_order=self.probe_order,
+            canary=self.canary,
+            economy=self.economy.opened(session, models),
+            seed=self.seed,
+        )
+
+
+def _estimated(plan: AuditPlan, models: _AuditModels) -> Estimate:
+    from hoofbeat.audit.audit_estimate import estimate_audit
+
+    return estimate_audit(plan, models.answers, models.compares)
 
 
 def _audited(
@@ -1267,8 +1308,7 @@ def _audited(
     in_lines: UsedModels,
     output: Path,
     inputs: list[InputRef],
-    pack: str,
-    trial: Path | None,
+    choices: _AuditChoices,
     progress: Progress,
 ) -> Audit:
     """Write the folder of an audit that is planned."""
@@ -1276,8 +1316,8 @@ def _audited(
     from hoofbeat.audit.audit_plan import uncompared_note
     from hoofbeat.audit.validation.judge_trial import trial_of, untried_note
 
-    tried = trial_of(trial, models.compares, plan.pack) if trial is not None else None
-    _warn([uncompared_note(plan), "" if tried else untried_note(models.compares, plan.pack, pack, output)])
+    tried = trial_of(choices.trial, models.compares, plan.pack) if choices.trial is not None else None
+    _warn([uncompared_note(plan), "" if tried else untried_note(models.compares, plan.pack, choices.pack, output)])
     made = audit.audit_sources(
         plan,
         models.answers,
@@ -1304,7 +1344,10 @@ def verify(folders: PathLike | Sequence[PathLike]) -> dict[str, list[str]]:
 
 
 def load_plugin(path: PathLike) -> Plugin:
-    """Load extensions (a stage, aspect, scorer, recipe, section, ...) from a file, for all later calls."""
+    """Load extensions (a stage, aspect, scorer, recipe, section, ...) from a file, for all later calls.
+
+    After you change the file, load it again: what it brought before is replaced.
+    """
     from hoofbeat.registry import registry
 
     return registry.load_file(folder_path(path))
@@ -1357,4 +1400,4 @@ def _warn(notes: Sequence[str]) -> None:
     """Warn the caller of a verb: two levels up is `verb`'s own frame, and the caller is above it."""
     for note in notes:
         if note:
-            warnings.warn(note.removeprefix("note: "), UserWarning, stacklevel=5)
+            warnings.warn(in_python_words(note.removeprefix("note: ")), UserWarning, stacklevel=5)

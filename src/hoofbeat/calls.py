@@ -16,12 +16,15 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Generic, ParamSpec, TypeVar
 
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.python_words import python_words, reword
 from hoofbeat.store.artefact import ArtefactFolder
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _command: contextvars.ContextVar[str] = contextvars.ContextVar("hoofbeat_command")
+_verb: contextvars.ContextVar[Callable[..., object]] = contextvars.ContextVar("hoofbeat_verb")
 # How a result is shown is not part of how it was made; the address of a database may hold a password.
 _NOT_WRITTEN = frozenset({"progress", "database"})
 
@@ -31,6 +34,11 @@ def command_words() -> list[str]:
     return [_command.get()]
 
 
+def in_python_words(text: str) -> str:
+    """A message of the call under way, with options of the command named as arguments of the verb."""
+    return python_words(text, _verb.get()) if _verb.get(None) else text
+
+
 def verb(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function a verb of the Python face: it may be called inside a running event loop, and is written down."""
 
@@ -38,7 +46,12 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         def work() -> R:
             _command.set(_written_call(function.__name__, args, kwargs))
-            return function(*args, **kwargs)
+            _verb.set(function)
+            try:
+                return function(*args, **kwargs)
+            except HoofbeatError as err:
+                reword(err, function)
+                raise
 
         context = contextvars.copy_context()
         try:

@@ -73,6 +73,7 @@ class Registry:
         self._found: dict[str, dict[str, Extension]] = {}
         self._complete: set[str] = set()
         self._plugins: dict[str, Plugin] = {}
+        self._files: dict[Path, list[Extension]] = {}
         self._searched = False
 
     def get(self, kind: type[E], name: str) -> E:
@@ -109,25 +110,45 @@ class Registry:
         return tuple(self._plugins[key] for key in sorted(self._plugins))
 
     def load_file(self, path: Path) -> Plugin:
-        """Load a plugin file: Python, or a domain pack as TOML. Loading the same content again changes nothing."""
+        """Load a plugin file: Python, or a domain pack as TOML. Loading the same content again changes nothing.
+
+        A file that was changed since replaces what it brought before, as in a notebook in which it is being written.
+        """
         if not path.is_file():
             raise UsageError("there is no such plugin file", where=str(path), fix="check the path")
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         if (known := self._plugins.get(path.name)) is not None and known.sha256 == digest:
             return known
         defined = [_read_pack(path)] if path.suffix == _PACK_SUFFIX else _extensions(_run_file(path, digest))
-        brought = self._add_new(defined, str(path))
+        before = self._files.get(path.resolve(), [])
+        self._take_out(before)
+        try:
+            brought = self._add_new(defined, str(path))
+        except UsageError:
+            self._put_back(before)
+            raise
         if not brought:
+            self._put_back(before)
             raise UsageError(
                 "the plugin file defines no extension",
                 where=str(path),
                 fix="define an object such as STAGE = MyStage() at its top level; see docs/extending.md",
             )
+        self._files[path.resolve()] = brought
         plugin = self._record(path.name, digest, brought)
         files = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
         if str(path.resolve()) not in files:
             os.environ[PLUGINS_VARIABLE] = os.pathsep.join([*files, str(path.resolve())])
         return plugin
+
+    def _take_out(self, extensions: list[Extension]) -> None:
+        for each in extensions:
+            if self._found.get(each.extension_kind, {}).get(each.name) is each:
+                del self._found[each.extension_kind][each.name]
+
+    def _put_back(self, extensions: list[Extension]) -> None:
+        for each in extensions:
+            self._found[each.extension_kind].setdefault(each.name, each)
 
     def _record(self, name: str, digest: str, brought: list[Extension]) -> Plugin:
         lines = tuple(sorted(f"{each.extension_kind} {each.name}" for each in brought))

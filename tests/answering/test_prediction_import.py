@@ -341,3 +341,11 @@ def test_fields_are_named_where_names_are_unusual(tmp_path: Path) -> None:
     fields = {"id": "nr", "model": "who", "question": "q", "options": "o", "answer": "truth", "predicted": "said"}
     run = _taken(_lines(tmp_path / "p.jsonl", row), PredictionImport(fields=fields))
     assert (run.questions[0].answer, run.answers[0].choice, run.answers[0].model) == ("Septic arthritis",) * 2 + ("m",)
+
+
+@pytest.mark.parametrize("first", ["", "sep=;\n"])
+def test_a_table_with_semicolons_is_read(tmp_path: Path, first: str) -> None:
+    file = tmp_path / "answers.csv"
+    file.write_text(first + "id;question;prediction;answer\nq1;Which, of these?;Beta, or so;Beta\n", "utf-8")
+    run = Run(import_predictions(file, tmp_path / "run", PredictionImport()))
+    assert [(each.question, each.text) for each in run.answers] == [("q1", "Beta, or so")]

@@ -532,3 +532,27 @@ def test_lineage_comes_back_from_the_hub(tmp_path: Path) -> None:
     write_benchmark(tmp_path / "bench", [question], title="t", inputs=[], counts=Counts(kept=1))
     export_benchmark(Benchmark.open(tmp_path / "bench"), tmp_path / "out", "huggingface")
     assert imported(tmp_path / "out", tmp_path).questions == [question]
+
+
+@pytest.mark.parametrize("first", ["", "sep=;\r\n"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
+def test_a_table_with_semicolons_is_read(tmp_path: Path, first: str, encoding: str) -> None:
+    file = tmp_path / "asked.csv"
+    rows = [
+        "id;question;topic",
+        'q1;"May I eat sushi; or raw fish?";food',
+        "q2;Is 38,5 °C a fever, or not?;fever",
+    ]
+    file.write_bytes((first + "\r\n".join(rows) + "\r\n").encode(encoding))
+    asked = Benchmark(import_benchmark(file, tmp_path / "made")).questions
+    assert [(each.id, each.text, each.facets) for each in asked] == [
+        ("q1", "May I eat sushi; or raw fish?", {"topic": "food"}),
+        ("q2", "Is 38,5 °C a fever, or not?", {"topic": "fever"}),
+    ]
+
+
+def test_semicolons_inside_a_table_with_commas_separate_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "asked.csv"
+    file.write_text('id,question,"topic; or field"\nq1,One; two; three; four?,food\n', "utf-8")
+    [asked] = Benchmark(import_benchmark(file, tmp_path / "made")).questions
+    assert (asked.id, asked.text) == ("q1", "One; two; three; four?")

@@ -189,3 +189,9 @@ def test_real_predictions_agree_with_other_libraries(tmp_path: Path) -> None:
     assert [float(row["p"]) for row in pairs.values()] == pytest.approx(expected)
     holm = multipletests(expected, method="holm")[1]
     assert [float(row["Holm p"]) for row in pairs.values()] == pytest.approx(holm)
+
+
+def test_a_summary_ends_with_the_next_step(run: Path) -> None:
+    pytest.importorskip("reportlab")
+    done = hoofbeat("report", "run", "--title", "Mine", "--format", "summary", "-o", "one-page", folder=run)
+    assert done.stderr.rstrip().splitlines()[-1] == "next: open one-page/summary.pdf"

@@ -15,6 +15,7 @@ from tests.cli.support import hoofbeat, json_of
 from tests.corpus.test_corpus_import import folder_bytes
 from tests.helpers import shared_data
 from tests.models.fault_server import FaultServer
+from tests.retrieval.stages.rerank_support import Reader
 
 DOCUMENTS = [
     ("d1", "Rejection", "Renal transplant rejection is treated with steroids.", "kidney"),
@@ -423,3 +424,32 @@ def test_what_a_model_wrote_does_not_steer_the_terminal(corpus: Path, tmp_path: 
     )
     assert "\x1b" not in done.stderr
     assert "jaundice \ufffd[31m[bold]red" in done.stderr
+
+
+@pytest.mark.parametrize(("method", "most"), [("yesno", 3), ("listwise", 1)])
+def test_an_estimate_leaves_out_reranking_that_is_paid(beir: Path, tmp_path: Path, method: str, most: int) -> None:
+    with Reader() as server:
+        words = [
+            "retrieve",
+            "invented",
+            "--with",
+            f"bm25 > rerank[with={method}]@3",
+            "--model",
+            server.spec(),
+            "--json",
+        ]
+        before = json_of(hoofbeat(*words, "--estimate", folder=tmp_path))["estimate"]
+        assert (before["calls"], before["cached"]) == (3 * most, 0)
+        hoofbeat(*words, "--limit", "2", folder=tmp_path)
+        made = len(server.seen)
+        assert made
+        after = json_of(hoofbeat(*words, "--estimate", folder=tmp_path))["estimate"]
+        assert (after["calls"], after["cached"]) == (3 * most - made, made)
+        assert 0 < after["tokens_in"] < before["tokens_in"]
+        assert len(server.seen) == made, "an estimate calls nothing"
+
+
+def test_reranking_with_the_tiny_model_is_warned_of(beir: Path, tmp_path: Path) -> None:
+    words = ["retrieve", "invented", "--with", "bm25 > rerank@1", "--limit", "1"]
+    assert "too small to rerank" in hoofbeat(*words, folder=tmp_path).stderr
+    assert "too small to rerank" not in hoofbeat("retrieve", "invented", "--with", "bm25", folder=tmp_path).stderr

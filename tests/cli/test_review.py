@@ -254,6 +254,34 @@ def test_what_is_wrong_is_said(bench: Path, tmp_path: Path) -> None:
     assert "The study exists already" in again.stdout
 
 
+def test_a_name_is_invited_once(tmp_path: Path) -> None:
+    db = ("--db", str(tmp_path / "review.db"))
+    hoofbeat("review", "invite", "Dr. A Invented", *db, folder=tmp_path)
+    told = hoofbeat("review", "invite", "dr. a  invented", *db, folder=tmp_path, code=2).stderr
+    assert "'Dr. A Invented' was invited before (reviewer, p-" in told
+    assert "hoofbeat review invite 'Dr. A Invented' --again" in told
+    assert "(reviewer" in hoofbeat("review", "invite", "Dr. A Invented", "--again", *db, folder=tmp_path).stdout
+
+
+def test_assigning_needs_reviewers(bench: Path, tmp_path: Path) -> None:
+    words = (str(bench), "--form", "likert", "--db", str(tmp_path / "review.db"), "--no-serve")
+    told = hoofbeat("review", *words, "--per-item", "0", "--assign", folder=tmp_path, code=2).stderr
+    assert "no reviewer is invited yet" in told
+    assert "hoofbeat review invite NAME" in told
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        assert store.studies() == []
+    hoofbeat("review", "invite", "Dr. A Invented", folder=tmp_path)
+    made = hoofbeat("review", *words, "--per-item", "2", "--assign", folder=tmp_path)
+    assert "6 of 6 items got fewer reviewers than" in made.stderr
+    assert "nothing to overlap" in refused(*words, "--per-item", "0", "--overlap", "0.5")
+
+
+def test_a_form_says_what_it_needs(tmp_path: Path, folders: Path) -> None:
+    told = hoofbeat("review", str(folders / "run"), "--form", "likert", "--no-serve", folder=tmp_path, code=2).stderr
+    assert "it needs a benchmark by the recipe ogcare, or imported questions with answers" in told
+    assert "equivalence" in told
+
+
 def test_an_exam_is_a_study_too(bench: Path, tmp_path: Path) -> None:
     words = ("--exam", "--minutes", "10", "--stages", "20,60,100", "--questions", "4", "--title", "Invented exam")
     study = make(tmp_path, str(bench), *words)

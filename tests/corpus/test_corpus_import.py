@@ -10,7 +10,7 @@ import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.roles import CASE_ROLES
-from hoofbeat.errors import ArtefactError, InputError, OutputError
+from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
 from hoofbeat.store import Artefact
 from tests.corpus.checks import check_offsets
 from tests.helpers import shared_data
@@ -211,3 +211,20 @@ def test_real_articles(tmp_path: Path) -> None:
     corpus = Corpus(artefact)
     for id in corpus.ids():
         assert corpus.get(id).id == id
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_limit_gives_the_first_documents(tmp_path: Path, workers: int) -> None:
+    first = [{"_id": f"a{n}", "text": f"Invented text {n} of the first file."} for n in range(3)]
+    second = [*first[1:], *({"_id": f"b{n}", "text": f"Invented text {n} of the second file."} for n in range(50))]
+    for name, rows in (("1.jsonl", first), ("2.jsonl", second)):
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    (tmp_path / "3.txt").write_text("A last invented document.", "utf-8")
+    files = sorted(tmp_path.glob("?.*"))
+    whole = Corpus(import_corpus(files, tmp_path / "whole", workers=workers))
+    for limit in (1, 3, 5, 53, 54, 100):
+        part = Corpus(import_corpus(files, tmp_path / f"part-{limit}", limit=limit, workers=workers))
+        assert list(part) == list(whole)[:limit]
+        assert part.artefact.manifest.settings["limit"] == limit
+    with pytest.raises(UsageError, match="the number of documents can't be 0"):
+        import_corpus(files, tmp_path / "none", limit=0)

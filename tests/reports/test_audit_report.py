@@ -413,6 +413,15 @@ def test_decisions_are_in_the_report_and_the_export(tmp_path: Path) -> None:
         page = (written.path / file).read_text("utf-8")
         for words in ("Renal pharmacy", "Check levels weekly.", "Ask again in May.", "Dr. Ada Example"):
             assert words in page
+    ((_, page_words),) = assemble([made], title="For the committee", options=options).summaries
+    assert page_words.title == "For the committee"
+    assert page_words.decided[0] == f"1 of {len(cases)} disagreements between two sources are decided and closed."
+    signed_by = f"follow {name}; Check levels weekly; owner: Renal pharmacy. Signed by Dr. Ada Example, 1970-01-01."
+    assert page_words.decided[1].endswith(signed_by)
+    everything = tuple(msgspec.structs.replace(decision, case=each.id, seen=each) for each in cases)
+    ((_, settled),) = assemble([made], title="", options=ReportOptions(decisions=everything)).summaries
+    assert settled.todo == ("Nothing has to be decided now. Repeat the audit when a source changes.",)
+    assert settled.title.startswith("Do the sources agree?")
     exported = export_audit(audit, tmp_path / "out", ("csv", "json"), decisions=[decision])
     with exported.file("cases.csv").open(encoding="utf-8-sig", newline="") as stream:
         listed = list(csv.DictReader(stream))

@@ -411,3 +411,25 @@ def test_ten_questions_and_eight_institutions_fit_one_printed_page(browser: Brow
         assert words in texts[place]
     assert "Passages behind this table" in texts[place + 1]
     page.close()
+
+
+def test_who_says_what_is_cards_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    audit = teaching_audit(tmp_path / "audit")
+    path = build_report([audit.path], tmp_path / "report").file("report.html")
+    phone = Opened(browser, path, width=390).page
+    cells = phone.locator(".synthesis:not(.many) tbody td")
+    assert cells.count()
+    boxes = [box for box in (each.bounding_box() for each in cells.all()) if box is not None]
+    assert len(boxes) == cells.count()
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
+    label = "(cell) => getComputedStyle(cell, '::before').content"
+    wide = Opened(browser, path).page
+    heads = wide.locator(".synthesis:not(.many) table").first.locator("thead th")
+    for place in range(1, heads.count()):
+        name = heads.nth(place).evaluate("(cell) => cell.firstChild.textContent.trim()")
+        cell = phone.locator(".synthesis:not(.many) tbody tr").first.locator("td").nth(place - 1)
+        assert str(cell.evaluate(label)).strip('"').startswith(name)
+    assert (
+        wide.locator(".synthesis tbody td").first.evaluate("(cell) => getComputedStyle(cell).display") == "table-cell"
+    )
+    assert wide.locator(".synthesis tbody td").first.evaluate(label) == "none"

@@ -121,7 +121,10 @@ def test_one_person_alone_says_nothing_of_agreement(judged: Artefact, tmp_path: 
     [
         (("nothing", "omission", "yes", "", "A", ""), "line 2: there is no answer with the code nothing"),
         (("CODE", "carelessness", "yes", "", "A", ""), "line 2: 'carelessness' is not an answer to 'error'"),
-        (("CODE", "omission", "maybe", "", "A", ""), "line 2: 'maybe' is not an answer to 'physician would err too'"),
+        (
+            ("CODE", "omission", "maybe", "", "A", ""),
+            "line 2: 'maybe' is not an answer to 'same mistake likely for a physician'",
+        ),
         (("CODE", "omission", "yes", "", "", ""), "line 2: item or annotator is missing"),
     ],
 )
@@ -161,3 +164,11 @@ def test_the_command_takes_the_file_and_writes_it_down(judged: Artefact, tmp_pat
     page = report.file("report.html").read_text("utf-8")
     assert "Errors explained by people" in page
     assert hostile not in page
+
+
+def test_a_file_from_before_the_columns_new_name_is_read(judged: Artefact, tmp_path: Path) -> None:
+    file = labels(judged, tmp_path / "errors.csv", ("alpha", "q1", "omission", "yes", "A"))
+    older = tmp_path / "older.csv"
+    older.write_text(file.read_text("utf-8-sig").replace(PHYSICIAN, "physician would err too"), "utf-8")
+    known = known_answers([judged])
+    assert read_error_labels([older], known) == read_error_labels([file], known)

@@ -28,7 +28,15 @@ from hoofbeat.reports.sections.errors_section import (
 from hoofbeat.reports.tables import Table
 from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.forms import load_form
-from hoofbeat.review.label_export import ADJUDICATED, as_csv, export_labels, join_exports, origin_of, write_export
+from hoofbeat.review.label_export import (
+    ADJUDICATED,
+    KEPT_AS,
+    as_csv,
+    export_labels,
+    join_exports,
+    origin_of,
+    write_export,
+)
 from hoofbeat.review.review_records import Person, ReviewItem
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
@@ -117,14 +125,15 @@ def test_the_report_reads_what_physicians_say_of_errors(
 
     def said(person: Person, item: ReviewItem, _rng: random.Random) -> dict[str, str]:
         first = person == team.reviewers()[0]
-        return {"why": why, PHYSICIAN: "yes" if first else "no", "error": "omission"}
+        return {"why": why, KEPT_AS[PHYSICIAN]: "yes" if first else "no", "error": "omission"}
 
     rated(team, said)
     adjudicator = next(person for person in team.people if person.role == "adjudicator")
-    values = {"why": "Both.", PHYSICIAN: "yes"}
+    values = {"why": "Both.", KEPT_AS[PHYSICIAN]: "yes"}
     store.decide(team.study.id, team.items[0].id, adjudicator.id, values=values, note="Read again.", request="d1")
     path = tmp_path / f"errors{suffix}"
     written = write_export(export_labels(store, team.study), path)
+    assert PHYSICIAN in path.read_text("utf-8")
     named = [f"errors{suffix}", f"errors.adjudicated{suffix}", "errors.design.json", "errors.study.json"]
     assert [each.name for each in written] == named
     judged = open_artefact(folders / "judged")

@@ -16,6 +16,7 @@ import polars
 import pytest
 
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
+from hoofbeat.records import Answer, Failure, Passage, Question
 from hoofbeat.store import Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import TRUST_CHANGED, ArtefactFolder, clear_abandoned, folder_entries
 from hoofbeat.store.tables import write_csv, write_jsonl, write_parquet, write_tsv
@@ -521,3 +522,30 @@ def test_what_killed_commands_left_is_no_entry(tmp_path: Path) -> None:
     assert [path.name for path in folder_entries(tmp_path / "several")] == ["one"]
     clear_abandoned(tmp_path / "several")
     assert names(tmp_path / "several") == [f".mine.{os.getppid()}.draft", "one"], "a running command's draft stays"
+
+
+def test_tables_of_records_have_the_same_columns_whatever_they_hold(tmp_path: Path) -> None:
+    plain = [Answer(question="q1", model="m", condition="closed", text="Yes.")]
+    full = [
+        Answer(
+            question="q2", model="m", condition="bm25 @1", text="No.", choice="No", confidence=0.5, dropped=("d1",),
+            evidence=(Passage(id="p", document="d", text="Words."),), failure=Failure(kind="timeout", message="late"),
+        ),
+    ]  # fmt: skip
+    asked = [Question(id="q1", text="Why?", facets={"organ": "kidney"}), Question(id="q2", text="How?")]
+    frames = {}
+    for name, answers, questions in (("a", plain, asked[1:]), ("b", [*plain, *full], asked), ("c", [], [])):
+        with create(tmp_path / name, replace_kind="run") as draft:
+            write_jsonl(draft.path / "answers.jsonl", answers)
+            write_jsonl(draft.path / "questions.jsonl", questions)
+            draft.finish(Manifest(kind="run", title="invented"))
+        folder = ArtefactFolder(open_artefact(tmp_path / name))
+        frames[name] = folder.table("answers")
+        assert folder.table("questions").columns == list(Question.__struct_fields__)
+    assert frames["a"].schema == frames["b"].schema == frames["c"].schema
+    assert frames["a"].columns == list(Answer.__struct_fields__)
+    row = frames["a"].row(0, named=True)
+    assert {name: row[name] for name in ("text", "sample", "dropped", "choice", "failure")} == {
+        "text": "Yes.", "sample": 0, "dropped": [], "choice": None, "failure": None,
+    }  # fmt: skip
+    assert frames["b"]["evidence"].to_list()[1][0]["document"] == "d"

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks import Benchmark, write_benchmark
+from hoofbeat.records import Question
 from hoofbeat.review.exam_items import exam_study
 from hoofbeat.review.exam_results import exam_answers
 from hoofbeat.review.exam_sitting import load_sitting
 from hoofbeat.review.review_records import Person, Study
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.store import Counts
 from hoofbeat.web import create_app
 from hoofbeat.web.page_rendering import picture
 from hoofbeat.web.review.exam_pages import CLOCK
@@ -134,7 +136,7 @@ def test_options_differ_from_person_to_person_and_stay_after_a_reload(browser: B
             shown = page.locator(".choice > span:last-child").all_inner_texts()
             assert shown == list(sitting.entries[place - 1].options)
             page.keyboard.press("c")
-            expect(page.locator("[data-kept]")).to_contain_text("Marked and kept")
+            expect(page.locator("[data-kept]")).to_contain_text("Draft kept")
             page.reload()
             assert page.locator(".choice > span:last-child").all_inner_texts() == shown
             expect(page.locator("input[value=C]")).to_be_checked()
@@ -203,7 +205,7 @@ def test_time_runs_out_on_the_server_and_what_was_marked_counts(browser: Browser
             place = next(entry.place for entry in sitting.entries if entry.options)
             go_to(page, place)
             page.keyboard.press("b")
-            expect(page.locator("[data-kept]")).to_contain_text("Marked and kept")
+            expect(page.locator("[data-kept]")).to_contain_text("Draft kept")
             hall.clock.ahead += 235
             page.reload()
             expect(page.get_by_role("timer")).to_contain_text(re.compile(r"Time left: (1:0\d|0:5\d)"))
@@ -220,7 +222,7 @@ def test_time_runs_out_on_the_server_and_what_was_marked_counts(browser: Browser
             page.goto(f"{hall.address}/exam/{study.id}/questions/{place}")
             assert page.url.endswith(study.id), "no question can be opened any more"
             page.get_by_role("link", name="See your result").click()
-            expect(page.get_by_text("marked, counted at the end")).to_have_count(1)
+            expect(page.get_by_text("draft, counted when the exam ended")).to_have_count(1)
         answers = [each for each in exam_answers(hall.store, study) if each.failure is None]
         assert [each.choice for each in answers] == [sitting.entries[place - 1].options[1]]
     finally:
@@ -273,7 +275,7 @@ def test_what_is_marked_without_a_connection_is_kept_when_it_is_back(browser: Br
         expect(page.locator("[data-kept]")).to_contain_text("can't be reached")
         page.keyboard.press("b")
         page.context.set_offline(False)
-        expect(page.locator("[data-kept]")).to_contain_text("Marked and kept", timeout=60_000)
+        expect(page.locator("[data-kept]")).to_contain_text("Draft kept", timeout=60_000)
     entry = load_sitting(hall.store, study, person, hall.clock()).entries[place - 1]
     assert entry.kept.draft == entry.options[1]
 
@@ -358,6 +360,36 @@ def test_an_exam_ended_early_and_without_script(browser: Browser, hall: Hall) ->
     expect(page.get_by_role("heading", name="Your result")).to_be_visible()
     expect(page.get_by_text("2 answers are missing")).to_be_visible()
     context.close()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, (390, 844)])
+def test_free_text_has_its_own_words(browser: Browser, hall: Hall, tmp_path: Path, size: tuple[int, int]) -> None:
+    asked = [
+        Question(id=f"q{n}", text=f"Invented question {n}: what next?", context="An invented case.", answer="Wait.")
+        for n in (1, 2)
+    ]
+    write_benchmark(tmp_path / "free", asked, title="invented", inputs=[], counts=Counts(kept=2))
+    study, items = exam_study(tmp_path / "free", title=f"Own words {size[0]}", minutes=30)
+    hall.store.create_study(study, items, by="test")
+    _, token = hall.store.invite(f"Dr Words {size[0]}", "reviewer", by="test")
+    with signed_in_tab(browser, hall.address, token, size) as page:
+        page.goto(f"{hall.address}/exam/{study.id}")
+        expect(page.get_by_text("Answer in your own words")).to_be_visible()
+        expect(page.get_by_text("You see the reference answers after the exam.")).to_be_visible()
+        expect(page.get_by_text("Choose one option")).to_have_count(0)
+        page.get_by_role("button", name="Start").click()
+        expect(page.get_by_text("Answer in your own words")).to_be_visible()
+        page.wait_for_load_state()
+        page.locator("#text").fill("A draft that is not saved.")
+        expect(page.locator("[data-kept]")).to_contain_text("Draft kept")
+        assert fits(page)
+        page.goto(f"{hall.address}/exam/{study.id}")
+        expect(page.locator(".place").first).to_contain_text("draft")
+        page.get_by_text("End the exam now").click()
+        page.get_by_role("button", name="End the exam and see the result").click()
+        expect(page.get_by_text("1 answer in your own words has no score until someone judges it.")).to_be_visible()
+        expect(page.get_by_text("draft, counted when the exam ended")).to_have_count(1)
+        assert serious_faults(page) == []
 
 
 def test_only_images_that_the_benchmark_lists_are_shown(folders: Path) -> None:

@@ -63,6 +63,11 @@ def test_an_admin_invites_renews_and_revokes(browser: Browser, store: ReviewStor
         second = link_on(page)
         assert second != first
         page.goto(f"{address}/team/people")
+        page.get_by_label("Name").fill("invented  ADMIN")
+        page.get_by_role("button", name="Create an invitation").click()
+        expect(page.get_by_role("alert")).to_contain_text("'Invented admin' was invited before")
+        expect(page.get_by_role("alert")).to_contain_text("make a new link for them in the table")
+        page.goto(f"{address}/team/people")
         with tab(browser, size) as other:
             other.goto(f"{address}/join/{first.rpartition('/')[2]}")
             expect(other.get_by_role("heading", level=1)).to_have_text("Page not found")

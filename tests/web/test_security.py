@@ -242,6 +242,26 @@ def test_a_revoked_person_is_out_at_once(place: Place) -> None:
     assert seen.status in (401, 403)
 
 
+def test_who_is_not_signed_in_is_told_how_to_come_in_here(place: Place) -> None:
+    stranger = place.visitor().get("/review").text
+    assert "open the link in your invitation" in stranger
+    assert "open this page again" in stranger
+    person, token = place.store.invite("Signed out elsewhere", "reviewer", by="test")
+    visitor = Visitor(place.address)
+    visitor.join(token)
+    place.store.renew(person.id, "test")
+    seen = visitor.get("/review").text
+    assert "You are no longer signed in" in seen
+    assert "ask the person who invited you for a new link" in seen
+    assert "open this page again" not in seen
+    site = Site(library=FolderLibrary([]), settings=SiteSettings(access=secret_hash("invented")))
+    with serving(create_app(site)) as address:
+        shown = Visitor(address).get("/").text
+        assert "This server opens only with its own link" in shown
+        assert "the address that the server printed when it started" in shown
+        assert "invit" not in shown
+
+
 def test_a_session_ends(place: Place) -> None:
     visitor = Visitor(place.address, place.store.invite("Leaving soon", "admin", by="test")[1])
     cookies = dict(visitor.cookies)

@@ -315,7 +315,7 @@ class _Work(NamedTuple):
 
 
 def _blocks(work: Iterator[_Work], *, together: bool) -> Iterator[list[_Work]]:
-    """The work in blocks of so many answers, fewer where much is shown; or all of it together."""
+    """The work in blocks of a number of answers, fewer where much is shown; or all of it together."""
     block: list[_Work] = []
     characters = 0
     for each in work:

@@ -1,4 +1,4 @@
-"""Where an output states an option: in marks made for it, after and before cues, on lines of its own, at its beginning.
+"""Where an output states an option: in marks made for it, after and before cues, on separate lines, at its beginning.
 
 Each reader looks for one habit and returns the places where it found it; what they mean together is settled in
 `hoofbeat.answering.choice_reader`.

@@ -187,7 +187,7 @@ _ORDINAL = re.compile(
     re.IGNORECASE,
 )
 _CALLED = ("option", "choice", "letter", "alternative")  # what follows these is a letter, be it one that is a word
-_LOOSE_GAP = 3  # so many words may stand before an option's text after a cue: "an acute, severe …"
+_LOOSE_GAP = 3  # words that may come before an option's text after a cue: "an acute, severe …"
 
 
 class QuestionOptions:

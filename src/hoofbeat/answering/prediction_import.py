@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
 
@@ -29,6 +30,7 @@ from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import count_outcomes, file_reference
 from hoofbeat.store.files import lines, open_stream
+from hoofbeat.store.sheets import csv_delimiter, is_delimiter_line
 from hoofbeat.store.tables import UNREADABLE, plain_cell, read_parquet, write_jsonl
 from hoofbeat.text import caseless, whole_number
 
@@ -163,8 +165,13 @@ def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Predic
                 ) from err
 
     csv.field_size_limit(_MAX_CELL)  # one limit per process: a corpus that was read before may have raised it
-    reader = csv.reader(decoded(), strict=True)
+    texts = decoded()
+    first = next(texts, "")
+    again = chain(["\n" if is_delimiter_line(first) else first], texts)
+    reader = csv.reader(again, delimiter=csv_delimiter(first), strict=True)
     try:
+        if is_delimiter_line(first):
+            next(reader)
         header = next(reader, [])
         if not header or len(set(header)) < len(header):
             raise bad(where, "the header is missing, or names a column twice", "give every column a different name")
@@ -555,7 +562,7 @@ class PredictedQuestion:
         return {key: own[caseless(text)] for key, text in row_options.items()} if row_options else self.options
 
     def chosen(self, value: object, row_options: OptionsByLetter, count_from: int | None) -> ParsedChoice:
-        """The option that a predicted (or gold) value stands for; its letter where the options are not known."""
+        """The option that a predicted (or gold) value means; its letter where the options are not known."""
         shown = {letter: letter for letter in ascii_uppercase} if self.lettered else self.shown(row_options)
         texts = list(shown.values())
         if isinstance(value, list) and len(value) == 1:

@@ -95,7 +95,7 @@ class AskQueue:
         self._turns = threading.BoundedSemaphore(max_running)
 
     def start(self, job: AskJob, work: Callable[[AskJob], None]) -> AskJob:
-        """Begin a job in a thread of its own, or refuse it where too many are under way."""
+        """Begin a job in a separate thread, or refuse it where too many are under way."""
         with self._lock:
             self._forget()
             busy = sum(not each.over for each in self._jobs.values())

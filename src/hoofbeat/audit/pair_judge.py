@@ -189,7 +189,7 @@ def fenced_text(text: str) -> str:
 def scan_label(text: str, pack: Pack) -> str:
     """The one label that an unreadable but whole output gives; empty where that is not beyond doubt.
 
-    Where it has a field `classification`, the label is that field's value, or none. Else it stands on a line of its own
+    Where it has a field `classification`, the label is that field's value, or none. Else it is on a separate line
     after "label:" or "classification:", or the output is that label and a few words that can't deny it.
     """
     names = {label.name.casefold(): label.name for label in pack.labels}

@@ -159,7 +159,7 @@ class _Signals:
                 os.kill(os.getpid(), number)
             self.number = number
             if callable(signal.getsignal(signal.SIGINT)):
-                signal.raise_signal(signal.SIGINT)  # an event loop has a handler of its own
+                signal.raise_signal(signal.SIGINT)  # an event loop has its own handler
             else:  # in the background of a shell Ctrl-C is ignored
                 raise KeyboardInterrupt
 

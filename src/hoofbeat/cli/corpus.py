@@ -93,6 +93,7 @@ class _ImportCommand(CommandWithList):
     "--hidden", type=click.Choice(("leave-out", "keep")), default="leave-out", show_default=True,
     help="Text that a person can't see, such as white on white. hidden.jsonl lists it in both cases.",
 )  # fmt: skip
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N documents, for a first try.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Number of processes [default: one per core].")
 @click.option("--title", default="", help="Title of the corpus.")
 @on_option
@@ -104,6 +105,7 @@ def import_command(
     facets_from: Path | None,
     mapping: str | None,
     hidden: str,
+    limit: int | None,
     workers: int | None,
     title: str,
     as_json: bool,
@@ -123,9 +125,12 @@ def import_command(
         command=command_words(),
         mapping=mapping,
         keep_hidden=hidden == "keep",
+        limit=limit,
         workers=workers,
     )
     screen.reasons(artefact.manifest.counts)
+    if artefact.manifest.counts.kept == limit:
+        screen.say(f"note: stopped after {limit:,} documents, as asked; there may be more")
     if note := file_facets_note(artefact.manifest):
         screen.say(note)
     _show_hidden(screen, artefact.manifest)

@@ -23,12 +23,15 @@ _SYSTEMS = 20
 def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
     """Systems with the share of right answers, best first; answers in free text have no score before they are judged.
 
-    A table for each protocol, because two protocols are not ranked together.
+    A table for each protocol, because two protocols are not ranked together. What was cut to fit a window comes first.
     """
+    from hoofbeat.reports.cut_texts import cut_warnings
     from hoofbeat.reports.sections.scores.outcome_sets import gather
 
     if screen.as_json:
         return
+    for warning in cut_warnings([artefact]):
+        screen.say(f"warning: {warning}")
     if artefact.manifest.kind == "run" and not any(
         answer.protocol for answer in read_jsonl(artefact.file("answers.jsonl"), Answer)
     ):

@@ -144,8 +144,11 @@ def command(
     _check_page(page, plan, each_source)
     if calling.only_estimate:
         with calling.late_models() as load:
-            screen.estimate(plan.estimate(load))
+            screen.estimate(plan.estimate(load, screen))
         return
+    if asked := plan.language_models():
+        specs = [name or calling.model_spec for name in asked]
+        calling.warn_if_tiny(screen, "rerank or rewrite searches", specs=specs)
     with calling.late_models() as load:
         encoders = UsedModels(load)
         indexes = collection.indexes(screen, models=encoders)

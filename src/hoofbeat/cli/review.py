@@ -155,6 +155,11 @@ def _tell(screen: Screen, created: StudyCreation) -> None:
     click.echo(f"{made} {study.id} ({study.form}, {created.items:,} items)")
     if created.assigned:
         click.echo(f"Assigned {created.assigned:,} labels")
+    if created.short:
+        screen.say(
+            f"note: {created.short:,} of {created.items:,} items got fewer reviewers than --per-item or --overlap-by "
+            "asks for. Invite more people, then run this again with --assign"
+        )
 
 
 def _told(created: StudyCreation) -> dict[str, object]:
@@ -167,4 +172,5 @@ def _told(created: StudyCreation) -> dict[str, object]:
         "source": study.source,
         "made": created.made,
         "assigned": created.assigned,
+        "short": created.short,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 import click
@@ -57,6 +58,20 @@ def find_person(store: ReviewStore, wanted: str) -> Person:
     raise UsageError(f"nobody called {wanted!r} was invited", fix="see the page People, or invite them")
 
 
+def _check_new(store: ReviewStore, name: str) -> None:
+    """Refuse a name that somebody has: two people of one name could not be told apart in exports and commands."""
+    known = store.person_called(name)
+    if known is None:
+        return
+    state = "their access was ended" if not known.active else "signed in before" if known.link_used else "link not used"
+    raise UsageError(
+        f"{known.name!r} was invited before ({known.role}, {known.id}; {state})",
+        where=store.where,
+        fix=f"for a new link: hoofbeat review invite {shlex.quote(known.name)} --again. For another person of this "
+        "name, add something to it, such as the department",
+    )
+
+
 @click.command("invite")
 @click.argument("name")
 @database_option
@@ -88,6 +103,7 @@ def invite_command(
             token = store.renew(found.id, "", days=link_days)
             person = store.person(found.id) or found
         else:
+            _check_new(store, name)
             person, token = store.invite(name, role, by="", groups=groups, studies=studies, days=link_days)
     link = f"{url.rstrip('/')}/join/{token}"
     if as_json:

@@ -16,7 +16,7 @@ import os
 import shutil
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
@@ -56,7 +56,7 @@ class ReadJob(Struct, frozen=True, array_like=True):
     """One file to read: its path, the folder for its images, the mapping for tables, what is said of its documents.
 
     `facets` are for the documents of all files, `about` is for those of this one and counts first. `keep_hidden` means
-    that text which a person can't see stays in.
+    that text which a person can't see stays in. Reading ends after `limit` documents with different ids.
     """
 
     number: int
@@ -66,6 +66,7 @@ class ReadJob(Struct, frozen=True, array_like=True):
     facets: dict[str, str]
     about: FrontMatter = FrontMatter()
     keep_hidden: bool = False
+    limit: int | None = None
 
 
 class ImportedDocument(Struct, frozen=True, array_like=True, tag=True):
@@ -138,6 +139,8 @@ def _items(job: ReadJob, folder: Path, digest: str) -> Iterator[Item]:
     for entry in entries:
         if isinstance(entry, DocumentWithImages):
             yield _taken(entry, job, folder, seen)
+            if len(seen) == job.limit:
+                return
         else:
             yield UnreadableDocument(entry.member, entry.reason, entry.group)
 
@@ -147,7 +150,8 @@ def _taken(entry: DocumentWithImages, job: ReadJob, folder: Path, seen: set[str]
     images = ImageStore(folder)
     if document.text and document.id not in seen:
         document = images.keep(document, entry.images)
-    seen.add(document.id)
+    if document.text:
+        seen.add(document.id)
     return ImportedDocument(
         document.id,
         hashlib.sha256(document.text.encode()).digest(),
@@ -236,6 +240,26 @@ class _Source(Struct, frozen=True):
     real: str
 
 
+class _Choices(Struct, frozen=True, kw_only=True):
+    """What the user asks of an import, beside the files."""
+
+    facets: dict[str, str]
+    mapping: str
+    table: FileFacets | None
+    keep_hidden: bool
+    limit: int | None
+
+    def settings(self) -> dict[str, object]:
+        """What the manifest says of them."""
+        return {
+            "facets": self.facets,
+            **({"mapping": self.mapping} if self.mapping else {}),
+            **({"facets_from": self.table.settings()} if self.table else {}),
+            **({"hidden": "keep"} if self.keep_hidden else {}),
+            **({"limit": self.limit} if self.limit else {}),
+        }
+
+
 def import_corpus(
     paths: Sequence[Path],
     target: Path,
@@ -247,6 +271,7 @@ def import_corpus(
     command: Sequence[str] = (),
     mapping: str | None = None,
     keep_hidden: bool = False,
+    limit: int | None = None,
     workers: int | None = None,
     patience: float = PATIENCE,
 ) -> Artefact:
@@ -256,86 +281,85 @@ def import_corpus(
     them per file (`file_facets`) and counts first. `mapping` says which field
     of JSONL, CSV and TSV rows is what (`readers.mapped`). Folders are searched for files with a known suffix; a file
     that you name is tried whatever its suffix. Text that a person can't see (white on white, off the page) is left out
-    and listed in `hidden.jsonl`; with `keep_hidden` it stays in and is listed. `workers` processes read (as many as
-    there are cores when None); a file on which two of them die, or one gives no document for `patience` seconds, is
-    skipped. Raises `InputError` when a path does not exist or nothing could be imported.
+    and listed in `hidden.jsonl`; with `keep_hidden` it stays in and is listed. With `limit`, reading ends after that
+    many documents. `workers` processes read (one per core when None); a file on which two of them die, or one gives no
+    document for `patience` seconds, is skipped. Raises `InputError` when a path does not exist or nothing could be
+    imported.
     """
+    for name, value in (("workers", workers), ("documents", limit)):
+        if value is not None and value < 1:
+            raise UsageError(f"the number of {name} can't be {value}", fix="give 1 or more")
     if mapping:
         parse_mapping(mapping)
-    if workers is not None and workers < 1:
-        raise UsageError(f"the number of workers can't be {workers}", fix="give 1 or more")
-    given_mapping = mapping or ""
     table = FileFacets.read(facets_from) if facets_from is not None else None
+    choices = _Choices(
+        facets=dict(facets or {}), mapping=mapping or "", table=table, keep_hidden=keep_hidden, limit=limit
+    )
 
     def sources() -> Iterator[_Source]:
-        return _walk(paths, given_mapping, facets_from)
+        return _walk(paths, choices.mapping, facets_from)
 
     total = sum(1 for _ in sources())
     if table is not None:
         table.match((source.path, (source.name, source.other)) for source in sources())
-    given = dict(facets or {})
     with ExitStack() as stack:
         draft = stack.enter_context(create(target, replace_kind="corpus"))
         task = stack.enter_context(progress.task("Import documents", total))
-        run = _Import(draft.path, given, given_mapping, table, keep_hidden=keep_hidden)
-        count = min(workers or available_cores(), max(1, total))
+        run = _Import(draft.path, choices)
         (draft.path / _WORK).mkdir()
-
-        def read(jobs: Iterator[ReadJob], on_beat: Callable[[int], None]) -> Iterator[ReadResult]:
-            return current_engine().map(
-                read_job,
-                jobs,
-                workers=count,
-                guard=PartGuard(_unread, patience),
-                on_beat=on_beat,
-                sees=[*paths, draft.path / _WORK],
-            )
-
-        run.all(sources(), read, task)
+        count = min(workers or available_cores(), max(1, total))
+        run.all(sources(), _reader(count, patience, [*paths, draft.path / _WORK]), task)
         if not run.kept:
             raise _nothing(paths, run.first_rejected, run.rejected)
-        draft.finish(
-            Manifest(
-                kind="corpus",
-                title=title or "corpus",
-                command=list(command),
-                inputs=[*_inputs(draft.path), *([table.reference()] if table else [])],
-                settings={
-                    "facets": given,
-                    **({"mapping": mapping} if mapping else {}),
-                    **({"facets_from": table.settings()} if table else {}),
-                    **({"hidden": "keep"} if keep_hidden else {}),
-                },
-                counts=Counts(kept=run.kept, rejected=run.rejected, reasons=dict(sorted(run.reasons.items()))),
-                metrics={
-                    "images": run.images,
-                    "images_missing": run.images_missing,
-                    **({"files_without_row": len(table.unnamed)} if table else {}),
-                    **({"hidden": dict(sorted(run.hidden.items()))} if run.hidden else {}),
-                },
-            )
-        )
+        draft.finish(_manifest(run, choices, title=title, command=command))
     return open_artefact(target, "corpus")
+
+
+def _reader(workers: int, patience: float, sees: Sequence[Path]) -> _Read:
+    """What reads files, in separate processes, and gives their results in the order of the files."""
+
+    def read(jobs: Iterator[ReadJob], on_beat: Callable[[int], None]) -> Iterator[ReadResult]:
+        guard = PartGuard(_unread, patience)
+        return current_engine().map(read_job, jobs, workers=workers, guard=guard, on_beat=on_beat, sees=sees)
+
+    return read
+
+
+def _manifest(run: _Import, choices: _Choices, *, title: str, command: Sequence[str]) -> Manifest:
+    table = choices.table
+    return Manifest(
+        kind="corpus",
+        title=title or "corpus",
+        command=list(command),
+        inputs=[*_inputs(run.folder), *([table.reference()] if table else [])],
+        settings=choices.settings(),
+        counts=Counts(kept=run.kept, rejected=run.rejected, reasons=dict(sorted(run.reasons.items()))),
+        metrics={
+            "images": run.images,
+            "images_missing": run.images_missing,
+            **({"files_without_row": len(table.unnamed)} if table else {}),
+            **({"hidden": dict(sorted(run.hidden.items()))} if run.hidden else {}),
+        },
+    )
 
 
 class _Import:
     """One import under way: which ids and contents are taken, what was rejected."""
 
-    def __init__(
-        self, folder: Path, facets: dict[str, str], mapping: str, table: FileFacets | None, *, keep_hidden: bool
-    ) -> None:
+    def __init__(self, folder: Path, choices: _Choices) -> None:
         self.folder = folder
         self.hidden: Counter[str] = Counter()
         self.kept = self.rejected = self.images = self.images_missing = 0
         self.reasons: Counter[str] = Counter()
         self.first_rejected: list[ImportRejection] = []
-        self._facets = facets
-        self._mapping = mapping
-        self._table = table
-        self._keep_hidden = keep_hidden
+        self._choices = choices
         self._ids: dict[str, tuple[str, bytes]] = {}
         self._files: dict[bytes, str] = {}
         self._given: dict[int, str] = {}
+
+    @property
+    def _is_full(self) -> bool:
+        return self.kept == self._choices.limit
 
     def all(self, sources: Iterator[_Source], read: _Read, task: Task) -> None:
         """Read all sources and write the tables."""
@@ -344,19 +368,27 @@ class _Import:
             atomic_write(self.folder / REJECTED) as rejected,
             atomic_write(self.folder / SOURCES) as inputs,
         ):
-            for done in read(self._jobs(sources), lambda count: task.note(f"{self.kept + count:,} documents")):
+            results = read(self._jobs(sources), lambda count: task.note(f"{self.kept + count:,} documents"))
+            for done in results:
                 name = self._given.pop(done.number)
                 self._file(name, done, documents, rejected, inputs)
                 task.note(f"{self.kept:,} documents")
                 task.advance()
+                if self._is_full:
+                    break
+            if isinstance(results, Generator):  # ends the processes that read on
+                results.close()
         shutil.rmtree(self.folder / _WORK, ignore_errors=True)
 
     def _jobs(self, sources: Iterator[_Source]) -> Iterator[ReadJob]:
         for number, source in enumerate(sources):
             self._given[number] = source.name
-            about = self._table.about(source.path) if self._table is not None else FrontMatter()
+            asked = self._choices
+            about = asked.table.about(source.path) if asked.table is not None else FrontMatter()
             folder = str(self._work(number))
-            yield ReadJob(number, source.path, folder, self._mapping, self._facets, about, self._keep_hidden)
+            yield ReadJob(
+                number, source.path, folder, asked.mapping, asked.facets, about, asked.keep_hidden, asked.limit
+            )
 
     def _work(self, number: int) -> Path:
         return self.folder / _WORK / str(number)
@@ -369,6 +401,8 @@ class _Import:
             self._reject(rejected, name, f"same content as {self._files[done.digest]}", "same content")
         else:
             for item in _spilled(done):
+                if self._is_full:
+                    break
                 problem = self._problem(item, name)
                 if problem is not None:
                     member = "" if isinstance(item, ImportedDocument) else item.member

@@ -2,7 +2,7 @@
 
 Handbooks rarely say whose they are in a way that a program can read, and an audit compares institutions. A table with a
 column `file` and a column for each facet says it once for all files, and can be checked by a person. `file` is a path
-below the imported folder or a pattern: `*` stands for anything in one folder, `**` for any folders. A row that names
+below the imported folder or a pattern: `*` matches anything in one folder, `**` any folders. A row that names
 one file counts before a pattern. The columns `id`, `title`, `kind`, `licence` and `notice` go to the record, as in
 front matter; a cell `[a, b]` is a list; an empty cell says nothing.
 

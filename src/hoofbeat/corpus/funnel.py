@@ -75,7 +75,7 @@ class Funnel:
             yield outcome
 
     def _through(self, steps: int) -> Iterator[Document]:
-        """The documents that the first so many steps keep."""
+        """The documents that the first N steps keep."""
         return (outcome for _, outcome in self._judged(steps) if isinstance(outcome, Document))
 
     def _judged(self, steps: int) -> Iterator[tuple[int, Document | RejectedDocument]]:

@@ -166,7 +166,7 @@ def _unseen(text: str) -> Iterator[tuple[re.Match[str], str]]:
 
 
 def _meaning(characters: str, kind: str) -> str:
-    """What hidden characters say, where they stand for letters; else how many they are."""
+    """What hidden characters say, where they encode letters; else how many they are."""
     if kind == "tags":
         letters = "".join(chr(ord(each) - 0xE0000) for each in characters)
         words = "".join(each for each in letters if each.isprintable()).strip()

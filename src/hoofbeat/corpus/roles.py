@@ -181,7 +181,7 @@ def section_roles(document: Document) -> tuple[RoleGuess, ...]:
 def assign_roles(document: Document) -> Document:
     """The document with every section's role.
 
-    Where a case has no heading of its own, the section it stands in is parted: the pieces follow each other as
+    Where a case has no heading, the section it stands in is parted: the pieces follow each other as
     sections without headings, so that the text and all offsets stay what they were.
     """
     while True:
@@ -319,7 +319,7 @@ def _depth(heading: str) -> int:
 
 
 def _parted(document: Document, sections: Sequence[Section]) -> tuple[Section, ...]:
-    """The sections, parted where a case stands in one without a heading of its own or goes on as something else."""
+    """The sections, parted where a case stands in one without its own heading or goes on as something else."""
     best = _hidden_case(document, sections)
     discussed = best is not None or any(section.role == Role.DISCUSSION for section in sections)
     last = max((place for place, section in enumerate(sections) if section.role in CASE_ROLES), default=-1)

@@ -129,7 +129,7 @@ class RayEngine:
         self._ray, self._last_words = None, None
 
     def _keeper(self, number: int, *, gpu: bool) -> Any:
-        """The worker that keeps what parts of this number need: one for each core of the cluster, if there are so many.
+        """The worker that keeps what parts of this number need: up to one for each core of the cluster.
 
         Ray wants a core to place one, and none while it waits, so other work goes on beside it. With `gpu` there is one
         for each GPU. A task can't have one: Ray ends its process after each, and the model would be loaded again.

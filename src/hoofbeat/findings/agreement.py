@@ -179,7 +179,7 @@ class _Table:
             self.within = self._within(self.numbers)
 
     def alpha(self, times: NDArray[np.float64]) -> float:
-        """α with every item counted so many times; not a number where no disagreement can be expected."""
+        """α with every item counted with its weight; not a number where no disagreement can be expected."""
         if not len(self.names):
             return math.nan
         weights = times[self.of]

@@ -51,7 +51,7 @@ class CheckSummary(Struct, frozen=True, kw_only=True):
 
 
 def chance_test(hits: Sequence[bool], options: Sequence[int]) -> ChanceTest | None:
-    """Whether there are more hits than one in so many options gives: exact, for questions of any number of options."""
+    """Whether there are more hits than guessing gives: exact, for questions with any number of options."""
     if not hits:
         return None
     likely = np.ones(1)

@@ -281,7 +281,7 @@ def by_system(results: Iterable[Outcome]) -> dict[SystemKey, list[Outcome]]:
 
 
 def sensitivity_range(low: float, high: float, share_unscored: float) -> tuple[float, float] | None:
-    """The range if so many are unscored that it must be given."""
+    """The range, where enough answers are unscored that it must be given."""
     return (low, high) if share_unscored > SENSITIVITY_THRESHOLD else None
 
 

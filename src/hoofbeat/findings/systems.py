@@ -45,7 +45,7 @@ FLIPS = 10_000
 """How many sign patterns are sampled where there are too many to try them all."""
 
 EXACT = 15
-"""Up to so many questions (or clusters) that differ, all sign patterns are tried."""
+"""Up to this number of questions (or clusters) that differ, all sign patterns are tried."""
 
 _CELLS = 1 << 22
 _SAME = 1e-12

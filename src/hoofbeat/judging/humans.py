@@ -45,7 +45,7 @@ class AnswerStratum(Struct, frozen=True, kw_only=True):
     """The answers of one system with one label of the judge: how many there are, and how many were drawn.
 
     `inclusion` is the chance of each answer to be drawn, given how many were drawn from its system: the same for all
-    of a system's answers. `weight`, one over it, is how many answers one drawn stands for (None: none was drawn).
+    of a system's answers. `weight`, one over it, is how many answers one drawn represents (None: none was drawn).
     """
 
     model: str
@@ -222,7 +222,7 @@ class HumanLabel(Struct, frozen=True, kw_only=True):
 def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, seed: int = 0) -> SheetDesign:
     """Write a blinded sheet of `count` answers, and beside it how they were drawn.
 
-    The answers of each system are a random sample of its own, in which the judge's labels are mixed as in all of them.
+    The answers of each system are a separate random sample, in which the judge's labels are mixed as in all of them.
     Of an aspect that explains wrong answers, those are drawn that a judge has explained.
     """
     everything = not _asked_of_people(aspect).explains

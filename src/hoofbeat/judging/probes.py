@@ -67,7 +67,7 @@ def probe_judge(
 ) -> list[Probe]:
     """Probe one judge on these answers, which must be such that it can judge them.
 
-    Every call is an item of its own: a batch folder then takes both calls of a probe in one round. Instructions take
+    Every call is a separate item: a batch folder then takes both calls of a probe in one round. Instructions take
     two rounds: they ask for another label than the judge's.
     """
 

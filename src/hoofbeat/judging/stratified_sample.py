@@ -43,7 +43,7 @@ class ReservoirSample(Generic[Item]):
             heapq.heapreplace(self._heap, entry)
 
     def drawn(self, count: int | None = None) -> list[Item]:
-        """The items drawn, in the order of their hashes; with a count, the first so many."""
+        """The items drawn, in the order of their hashes; with a count, the first of that number."""
         ordered = [item for _, _, item in sorted(self._heap, key=lambda entry: (-entry[0], entry[1]))]
         return ordered if count is None else ordered[:count]
 

@@ -101,7 +101,7 @@ class CanaryProbe(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 RUN_WORDS = 13
 ROUGE_RECALL = 0.75
-"""A text counts as reproduced from so many words in a row, or so much of it in order, on."""
+"""A text counts as reproduced from this number of words in a row, or this share of it in order."""
 
 ALL = "all questions"
 SAMPLES = 1000

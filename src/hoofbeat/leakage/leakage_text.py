@@ -67,7 +67,7 @@ def halves(text: str, *, share: float, characters: int) -> tuple[str, str]:
 
 
 def truncate_text(text: str, characters: int) -> str:
-    """At most so many characters of a text: whole sentences where two or more fit, else whole words."""
+    """At most a number of characters of a text: whole sentences where two or more fit, else whole words."""
     text = text.strip()
     if len(text) <= characters:
         return text

@@ -2,8 +2,8 @@
 
 Run as a file, never imported by the package. Settings come as one line of JSON on standard input, so that the key is in
 no process list; one line of JSON goes back on standard output: where the server listens, or why it can't. It lives as
-long as its standard input stays open and its parent lives. llama.cpp's server, stopped properly, can wait for a thread
-of its own for ever while holding the interpreter; here it is never stopped, its process simply ends.
+long as its standard input stays open and its parent lives. llama.cpp's server, stopped properly, can wait for one
+of its threads for ever while holding the interpreter; here it is never stopped, its process simply ends.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ from hoofbeat.trust import is_loopback
 from hoofbeat.window import ASSUMED_WINDOW, TYPICAL_BYTES_PER_TOKEN, ContextWindow, size
 
 _NEW_OBJECTS = 50_000
-_SPARE = 4  # windows of so many allowances keep one free; what fills a smaller one leaves less for reasoning
+_SPARE = 4  # windows of at least this many allowances keep one free; what fills a smaller one leaves less for reasoning
 _OTHERS_PAUSE = 0.05  # seconds until vectors that another process is asking for are looked for again
 _NEARLY_ALL = 0.9  # of a limit: some endpoints stop a little before it
 _REFUSED = ("context-overflow", "bad-request")

@@ -77,7 +77,7 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
         return BuildEstimate(found.estimate, note + priced, f"{headline} The first step alone, “{found.step}”:")
 
     def _price(self, first: Estimate, calls: int = 0) -> str:
-        """What the first step costs at most, or about what so many calls of its size cost; nothing without prices."""
+        """The maximum cost of the first step, or about that of a number of such calls; nothing without prices."""
         if not calls:
             return "" if first.max_money is None else f" ({dollars(first.max_money, at_most=True)})"
         prices = [model.price for model in self.models]

@@ -154,7 +154,7 @@ class RecipeContext:
         return self._vocabularies[name]
 
     def rng(self, *words: object) -> random.Random:
-        """A random generator of its own for these words (a step, an item): its numbers depend on nothing else."""
+        """A separate random generator for these words (a step, an item): its numbers depend on nothing else."""
         return random.Random(":".join(map(str, (self.seed, *words))))  # noqa: S311 - seeded sampling, no secret
 
     def fit(self, text: str, prompt: Prompt, role: str = "model", *, beside: int = 0) -> str:

@@ -26,6 +26,7 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import AcceptedAnswer, Facets
+from hoofbeat.store.sheets import csv_delimiter
 from hoofbeat.store.tables import UNREADABLE, bare_cell
 
 _YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
@@ -108,7 +109,7 @@ def gravity(doubts: Sequence[str]) -> tuple[int, int]:
 def drawn_for_review(items: Sequence[RecipeItem], context: RecipeContext, step: str, share: float) -> list[RecipeItem]:
     """A seeded share of the items, at least one where there are any and the share is not 0; in the items' order.
 
-    Each item has a number of its own, so that one more or less item changes little of who is drawn.
+    Each item has its own number, so that one more or less item changes little of who is drawn.
     """
     if not items or share <= 0:
         return []
@@ -127,7 +128,10 @@ def read_labels(path: Path) -> list[ReviewLabel]:
     rows: list[object]
     if path.suffix.lower() == ".csv":
         try:
-            rows = [_bare(row) for row in csv.DictReader(io.StringIO(text))]
+            rows = [
+                _bare(row)
+                for row in csv.DictReader(io.StringIO(text), delimiter=csv_delimiter(text.partition("\n")[0]))
+            ]
         except csv.Error as err:
             raise InputError(f"the labels can't be read: {err}", where=str(path), fix="check the file") from err
     else:

@@ -7,7 +7,7 @@
 - `ask_each`: several calls an item, one for each of its parts.
 - `together`: steps that ask independently of each other; a batch folder takes their calls in one round.
 - `with_calls_ahead`: a step whose round in a batch folder also takes calls of later steps, as the items are by then.
-- `sample`: so many items, drawn by the seed.
+- `sample`: a number of items, drawn by the seed.
 
 Every step returns one outcome an item, in the items' order.
 

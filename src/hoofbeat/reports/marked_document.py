@@ -41,7 +41,7 @@ class MarkedText(Struct, frozen=True):
 class DocumentBlock(Struct, frozen=True):
     """One thing after the other: a heading of a level, a paragraph, or the figure or table of a number (from 0).
 
-    `pieces` are its words; of a figure or table those that stand for it in the text. `place` is the section's number.
+    `pieces` are its words; of a figure or table those that represent it in the text. `place` is the section's number.
     """
 
     kind: Literal["heading", "text", "figure", "table"]

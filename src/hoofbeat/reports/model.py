@@ -357,7 +357,8 @@ Block = (
 class PlainSummary(Struct, frozen=True, kw_only=True):
     """A result in plain sentences for one page: what was asked and found, how sure it is, what to do, what it is not.
 
-    The last are its `limits`. A `warning` comes before all of them: why the result can't be relied on.
+    The last are its `limits`. `decided` is what a team decided on it. A `warning` comes before all of them: why the
+    result can't be relied on.
     """
 
     title: str
@@ -366,6 +367,7 @@ class PlainSummary(Struct, frozen=True, kw_only=True):
     asked: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     sure: tuple[str, ...] = ()
+    decided: tuple[str, ...] = ()
     todo: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
 
@@ -373,7 +375,8 @@ class PlainSummary(Struct, frozen=True, kw_only=True):
 class Report(Struct, frozen=True, kw_only=True):
     """A whole report: the first screen, then blocks in order, then its `origin`, how everything was made.
 
-    `opening` comes on the first screen before all figures: what readers must see first. `files` (name, content) are
+    `warnings` come first of all, before the findings that they put in doubt; `notes` follow the findings. `opening`
+    comes on the first screen before all figures: what readers must see first. `files` (name, content) are
     written beside the page; `summaries` (chapter, summary) can be.
     """
 
@@ -382,6 +385,7 @@ class Report(Struct, frozen=True, kw_only=True):
     version: str
     subtitle: str = ""
     opening: tuple[Block, ...] = ()
+    warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     leads: tuple[Lead, ...] = ()
     cards: tuple[Card, ...] = ()

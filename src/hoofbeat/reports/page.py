@@ -184,7 +184,7 @@ def _linked(block: Block, href: Href | None) -> Block:
 
 
 TRIANGLE = 40
-"""Above so many sources each pair stands once, below the diagonal."""
+"""Above this number of sources each pair appears once, below the diagonal."""
 
 SHADES = 7
 _FEW = 5

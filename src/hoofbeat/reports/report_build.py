@@ -9,10 +9,13 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hoofbeat.errors import UsageError
 from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Report, Text
+from hoofbeat.reports.cut_texts import cut_warnings, limited_in_words, window_notes
+from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, PlainSummary, Report, Text
 from hoofbeat.reports.report_writer import FORMATS, check_formats, write_report
 from hoofbeat.reports.section import Chapter, PlantedLabels, ReportInputs, ReportOptions, report_kinds, sections
 from hoofbeat.reports.sections.published_section import check_papers
@@ -22,7 +25,7 @@ from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.tables import canonical_json
 from hoofbeat.text import cut, some_of
 from hoofbeat.version import __version__
-from hoofbeat.window import LIMITED_BY_WINDOW, windows_of
+from hoofbeat.window import windows_of
 
 _INSTRUCTION = 200
 
@@ -78,21 +81,6 @@ def _facts(artefact: Artefact, number: int) -> Table:
     )
 
 
-def limited_in_words(manifest: Manifest) -> str:
-    """What models' windows kept from being shown whole; empty where nothing was cut or searched because of them."""
-    metrics = manifest.metrics
-    told = []
-    if isinstance(limited := metrics.get(LIMITED_BY_WINDOW), dict):
-        told += [f"{count_of(count, 'answer')} from a source that was {name}" for name, count in limited.items()]
-    if isinstance(shown := metrics.get("shown"), dict) and (shown.get("cut") or shown.get("left_out")):
-        told.append(
-            f"of the passages that a search found, {shown['left_out']:,} were left out and {shown['cut']:,} cut"
-        )
-    if isinstance(cuts := metrics.get("cut to fit"), dict) and cuts:
-        told += [f"{each['texts']:,} of {each['of']:,} texts cut for the prompt {name}" for name, each in cuts.items()]
-    return "; ".join(told)
-
-
 def _instruction_notes(artefacts: Sequence[Artefact]) -> list[str]:
     """Texts that tell a model what to do: what it then answered or judged may be their doing."""
     notes = []
@@ -105,23 +93,6 @@ def _instruction_notes(artefacts: Sequence[Artefact]) -> list[str]:
                     f"{artefact.path.name}: {count_of(len(places), 'place')} in the texts that the model ({role}) was "
                     f"shown tell a model what to do, so that its output may follow them. The most frequent: {first}"
                 )
-    return notes
-
-
-def _window_notes(artefacts: Sequence[Artefact]) -> list[str]:
-    """What a reader must know of windows: which are assumed or unchecked, and what they kept from being shown."""
-    notes = []
-    for artefact in artefacts:
-        limited = limited_in_words(artefact.manifest)
-        windows = windows_of(artefact.manifest.settings)
-        doubtful = any(window.source in ("assumed", "unchecked") for window in windows.values())
-        if not limited and not doubtful:
-            continue
-        told = "; ".join(f"{role}: {window}" for role, window in windows.items())
-        notes.append(
-            f"{artefact.path.name}: texts had to fit into the context windows of models ({told}). "
-            + (f"Effect: {limited}." if limited else "Nothing was cut for that.")
-        )
     return notes
 
 
@@ -282,20 +253,31 @@ def assemble(
         version=__version__,
         subtitle=f"Folders: {_folder_names(artefacts)} ({', '.join(kinds)}). {recorded}".rstrip(),
         opening=tuple(block for chapter in chapters for block in chapter.opening),
+        warnings=tuple(cut_warnings(artefacts)),
         notes=(
             *notes,
             *(note for chapter in chapters for note in chapter.notes),
             *_instruction_notes(artefacts),
-            *_window_notes(artefacts),
+            *window_notes(artefacts),
         ),
         leads=_leads(chapters),
         cards=_cards(chapters),
         models=_models(artefacts),
         blocks=tuple(blocks),
         origin=(heading, Details("Commands, models, settings, hashes and cost of each folder", tuple(made))),
-        summaries=tuple((chapter.id, chapter.summary) for chapter in chapters if chapter.summary),
+        summaries=_summaries(chapters, title),
         files=tuple(file for chapter in chapters for file in chapter.files),
     )
+
+
+def _summaries(chapters: Sequence[Chapter], title: str) -> tuple[tuple[str, PlainSummary], ...]:
+    """The pages in plain sentences; a title that the user gave is theirs, too."""
+    found = [(chapter.id, chapter.summary) for chapter in chapters if chapter.summary]
+    if not title:
+        return tuple(found)
+    if len(found) > 1:
+        return tuple((name, replace(each, title=f"{title}: {each.title}")) for name, each in found)
+    return tuple((name, replace(each, title=title, subtitle=f"{each.title}. {each.subtitle}")) for name, each in found)
 
 
 def _chapters(

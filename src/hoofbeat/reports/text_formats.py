@@ -1,6 +1,6 @@
 """A report as text: Markdown for a repository, a review or a terminal, and its tables for LaTeX.
 
-Charts stand beside the Markdown as SVG files. For LaTeX every table is a booktabs table in a file of its own, and a
+Charts are beside the Markdown as SVG files. For LaTeX every table is a booktabs table in a separate file, and a
 fragment puts them in order. Names of models, options and facets are other people's text. Whatever LaTeX would act on is
 written so that it prints, and a character that no plain installation can set is written by its number, so that no table
 stops a paper.
@@ -45,6 +45,7 @@ def to_markdown(report: Report, charts: Mapping[str, str] | None = None) -> str:
     if report.subtitle:
         parts.append(_line(report.subtitle))
     parts.append(f"**{_line(report.notice)}**")
+    parts.extend(f"> {_line(warning)}" for warning in report.warnings)
     parts.extend(_line(lead.text) for lead in report.leads)
     parts.extend(f"> {_line(note)}" for note in report.notes)
     parts.extend(_blocks(report.opening, charts or {}))
@@ -323,8 +324,7 @@ def to_latex(table: Table, label: str = "") -> str:
 def report_fragment(report: Report, files: Mapping[Table, str]) -> str:
     """The report's headings and words with its tables put in from their files; viewers and charts are left out."""
     lines = [_HEAD.format(version=report.version), f"\\section*{{{escape(report.title)}}}", escape(report.notice)]
-    if report.notes:
-        lines += [f"\\emph{{{escape(note)}}}" for note in report.notes]
+    lines += [f"\\emph{{{escape(note)}}}" for note in (*report.warnings, *report.notes)]
     lines += _fragment(report.all_blocks, files)
     return "\n\n".join(lines) + "\n"
 

@@ -166,7 +166,7 @@ def grid_table(view: GridView) -> Element:
 
 
 def grid_place(row: int, column: int, count: int) -> int:
-    """Where the letter of two sources stands in the cells of a grid of so many."""
+    """The place of two sources' letter in the cells of a grid of this size."""
     low, high = sorted((row, column))
     return low * count - low * (low + 1) // 2 + high - low - 1
 

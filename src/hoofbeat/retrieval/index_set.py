@@ -80,7 +80,7 @@ class PassageCollection:
         place: PartPlace | None = None,
         shards: int = 1,
     ) -> None:
-        """`place` is where the passages and the indexes over them are kept, in so many shards."""
+        """`place` is where the passages and the indexes over them are kept, in this number of shards."""
         self.passages = passages
         self.analyzer = analyzer
         self.progress = progress
@@ -391,7 +391,7 @@ class IndexSet:
     ) -> None:
         """`documents` is read as often as needed; `content` names what they hold: with it, indexes are kept in `place`.
 
-        They are kept in so many shards. `auto` is how documents are cut where a line does not say.
+        They are kept in `shards` parts. `auto` is how documents are cut where a line does not say.
         """
         self.auto = auto
         self._shards = shards

@@ -11,7 +11,7 @@ The role of a stage decides where it may be: query writers before `>`, one ranke
 rerankers. `str()` of a parsed line is its canonical form: options in fixed order, defaults left out. The stages
 themselves are files in `retrieval/stages` and in plugins.
 
-Alternatives in braces are written out as every line they stand for, each with the choices made: the settings that an
+Alternatives in braces are written out as every line they mean, each with the choices made: the settings that an
 ablation table lays out.
 
     bm25[k1={0.9|1.2},b={0.4|0.75}]           four lines

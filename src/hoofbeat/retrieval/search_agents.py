@@ -251,7 +251,7 @@ class _Agent:
 
 
 def _within(schema: dict[str, object] | None, tokens: int) -> dict[str, object] | None:
-    """The schema with its string lengths shrunk so that the whole object fits into so many tokens."""
+    """The schema with its string lengths shrunk so that the whole object fits into this number of tokens."""
     copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
     fields = copy["properties"].values()
     limits = sum(field.get("maxLength", 0) for field in fields)

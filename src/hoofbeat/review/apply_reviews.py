@@ -378,7 +378,7 @@ def _cell(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown shows as it stands: no tags, links or emphasis of its own."""
+    """Text that Markdown shows unchanged: without tags, links or emphasis."""
     for mark in ("\\", "<", ">", "[", "]", "*", "_", "`", "#"):
         text = text.replace(mark, f"\\{mark}")
     return text

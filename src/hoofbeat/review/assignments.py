@@ -1,4 +1,4 @@
-"""Who is to look at what: so many reviewers an item, some items seen by more so that their agreement can be measured.
+"""Who reviews what: a number of reviewers per item, some items seen by more so that their agreement can be measured.
 
 A plan and a seed say everything: the same items and people get the same assignments. What is assigned already stays,
 so that a reviewer who joins later, items that are added and a plan that asks for more only ever add to it.
@@ -73,7 +73,7 @@ class AssignmentPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AssignmentCoverage(Struct, frozen=True, kw_only=True):
-    """How far items are covered: how many have so many reviewers, and how many lack some for want of people."""
+    """How far items are covered: how many items have which number of reviewers, and how many have too few."""
 
     reviewers: dict[int, int]
     short: int

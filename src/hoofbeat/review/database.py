@@ -320,7 +320,7 @@ class Database:
         """What `job` returns, once it is committed, in one transaction with the jobs that wait at the same moment.
 
         A commit waits for the disk; many people who save at once share that wait. If any of the jobs fails, each is
-        done again in a transaction of its own, so that nobody's failure is another's.
+        done again in a separate transaction, so that nobody's failure is another's.
         """
         waiting: _Waiting[T] = _Waiting(job)
         with self._adding:

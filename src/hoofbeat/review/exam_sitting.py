@@ -335,7 +335,7 @@ def _check_time(sitting: ExamSitting) -> None:
     if sitting.study.closed:
         raise study_closed()
     if sitting.time_up:
-        raise ReviewRefusalError("the time is up", fix="your marked answers count; see your result", status=409)
+        raise ReviewRefusalError("the time is up", fix="your drafts count as answers; see your result", status=409)
 
 
 def _check_stage(entry: ExamQuestion, stage: int) -> None:

@@ -43,7 +43,7 @@ class FormField(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     """One thing that is asked.
 
     `kind`: a `scale`, `choice`, `yes-no` or `flag` takes one of `choices` (a choice without any takes one of the item's
-    options), `options` some of the item's options, `text` words (`each_line`: every line is an entry of its own; `from
+    options), `options` some of the item's options, `text` words (`each_line`: every line is a separate entry; `from
     source`: words that stand in the source). `when` names fields and values of which one must hold for this to be asked
     at all. `note_of` makes a text the note of that field. `measured` says that people's agreement on it is computed,
     `exported` that it goes to the readers.
@@ -73,7 +73,8 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     """What is asked of every item of a study. Of the fields in `at_least_one`, one that is asked must be filled in.
 
     `blinded`: items go by codes, and two answers are in random order. `hides`: while the study is open, nobody may see
-    what items are made from, which holds for every blinded form. `shows` are parts of an answer that this form shows
+    what items are made from, which holds for every blinded form. `needs` says in words which folders have items for it.
+    `shows` are parts of an answer that this form shows
     beside the text: its `options`, its `reasoning`, its `sources`.
     """
 
@@ -81,6 +82,7 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     instructions: tuple[str, ...]
     fields: tuple[FormField, ...] = ()
     name: str = ""
+    needs: str = ""
     blinded: bool = False
     hides: bool = False
     at_least_one: tuple[str, ...] = ()

@@ -59,7 +59,7 @@ class PeopleStore(StoreBase):
         studies: Sequence[str] = (),
         days: float = LINK_DAYS,
     ) -> tuple[Person, str]:
-        """Somebody new, and the token of their invitation: shown once, and good once within so many days."""
+        """Somebody new, and the token of their invitation: shown once; it works once, within a number of days."""
         name = " ".join(name.split())
         if not 0 < len(name) <= _NAME_LENGTH or not name.isprintable():
             raise UsageError(f"a name has 1 to {_NAME_LENGTH} printable characters", fix="give the person's name")
@@ -115,6 +115,11 @@ class PeopleStore(StoreBase):
         connection.execute(update(people).where(people.c.id == person).values(**changes))
         connection.execute(delete(sessions).where(sessions.c.person == person))
 
+    def person_called(self, name: str) -> Person | None:
+        """Somebody of this name, whether or not they may still come in; letters' case and spaces do not count."""
+        wanted = " ".join(name.split()).casefold()
+        return next((person for person in self.people() if person.name.casefold() == wanted), None)
+
     def people(self) -> list[Person]:
         """Everybody who was ever invited, in that order."""
         with self._database.read() as connection:
@@ -166,7 +171,7 @@ class PeopleStore(StoreBase):
             return None if row is None else (_person_of(row), row.expires)
 
     def prolong(self, secret: str, *, hours: float = SESSION_HOURS) -> None:
-        """Let a session go on for so many hours from now."""
+        """Prolong a session by a number of hours from now."""
         until = time.time() + hours * 3600
         change = update(sessions).where(sessions.c.secret == secret_hash(secret)).values(expires=until)
         self._database.together(lambda connection: connection.execute(change).rowcount)

@@ -1,9 +1,9 @@
 """What people said, in the very format that its reader takes.
 
 - `criteria`: item, criterion, value, reviewer, note: `recipes.review_tasks.read_labels`, that is `build --reviews`
-- `pairs`: item, label, significance, says_so, note, annotator, sides: `audit validate --labels`
+- `pairs`: item, label, significance, passages answer it, note, annotator, sides: `audit validate --labels`
 - `answers`: item, label, second label, annotator, note: `judge --human`
-- `errors`: item, error, physician would err too, why, annotator, note: `report --errors`
+- `errors`: item, error, same mistake likely for a physician, why, annotator, note: `report --errors`
 
 Beside a file of labels lies another, `NAME.study.json`, that says which study they are of and which artefact they are
 about, so that they are not applied to another version of it. Beside labels of answers lies `NAME.design.json`, how the
@@ -42,10 +42,13 @@ Rows = list[dict[str, str]]
 
 HEADERS: dict[Format, tuple[str, ...]] = {
     "criteria": ("item", "criterion", "value", "reviewer", "note"),
-    "pairs": ("item", "label", "significance", "says_so", "note", "annotator", "sides"),
+    "pairs": ("item", "label", "significance", "passages answer it", "note", "annotator", "sides"),
     "answers": ("item", "label", "second label", "annotator", "note"),
-    "errors": ("item", "error", "physician would err too", "why", "annotator", "note"),
+    "errors": ("item", "error", "same mistake likely for a physician", "why", "annotator", "note"),
 }
+KEPT_AS = {"passages answer it": "says_so", "same mistake likely for a physician": "physician would err too"}
+"""Columns whose field has another name in the forms, and so in review stores."""
+
 _WHO: dict[Format, str] = {format: "reviewer" if format == "criteria" else "annotator" for format in HEADERS}
 _FORMATS: dict[str, Format] = {"pair": "pairs", "error-analysis": "errors"}
 ADJUDICATED = "adjudicated"
@@ -234,7 +237,11 @@ class _Told:
         self, format: Format, item: ReviewItem, values: Mapping[str, Any], person: str, who: str
     ) -> dict[str, str]:
         """A label as a row. No label hangs on which side is which; `sides` is for those who read A and B in a note."""
-        row = {**{name: str(values.get(name, "")) for name in HEADERS[format]}, "item": item.id, "annotator": who}
+        row = {
+            **{name: str(values.get(KEPT_AS.get(name, name), "")) for name in HEADERS[format]},
+            "item": item.id,
+            "annotator": who,
+        }
         if format == "pairs":
             row["sides"] = "B, A" if sides_exchanged(self.study, item, person) else "A, B"
         return row

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
-from hoofbeat.review.assignments import AssignmentPlan, Groups, assign_items
+from hoofbeat.review.assignments import EXAM, AssignmentPlan, Groups, assign_items, coverage, first_round
 from hoofbeat.review.exam_items import exam_study
 from hoofbeat.review.review_records import ReviewItem, Study
 from hoofbeat.review.review_rounds import INSPECTIONS, MIN_PASSED
@@ -63,6 +63,7 @@ class StudyOptions(Struct, frozen=True, kw_only=True):
 class StudyCreation(Struct, frozen=True, kw_only=True):
     """A study in the review store: how many items it has, whether it is new, and how many labels were assigned.
 
+    `short` counts the items that have fewer reviewers than the plan asks for, because too few people may see them.
     `same_plan` is false where the study was there with another plan, which it keeps.
     """
 
@@ -71,6 +72,7 @@ class StudyCreation(Struct, frozen=True, kw_only=True):
     made: bool
     assigned: int
     same_plan: bool
+    short: int = 0
 
 
 def plan_study(folder: Path, options: StudyOptions) -> tuple[Study, list[ReviewItem]]:
@@ -89,6 +91,11 @@ def plan_study(folder: Path, options: StudyOptions) -> tuple[Study, list[ReviewI
         )
     if options.minutes or options.stages or options.questions:
         raise UsageError("--minutes, --stages and --questions are for exams", fix="add --exam")
+    if options.overlap and not options.per_item:
+        raise UsageError(
+            "all reviewers see every item (--per-item 0), so there is nothing to overlap",
+            fix="leave --overlap out, or give --per-item 1 or more",
+        )
     study, items = study_from(
         folder, form=options.form, sample=options.sample, seed=options.seed, strata=options.strata, title=options.title
     )
@@ -104,17 +111,25 @@ def create_study(
     store: ReviewStore, study: Study, items: list[ReviewItem], plan: AssignmentPlan, *, assign: bool
 ) -> StudyCreation:
     """Keep a study in the review store, unless it is there; with `assign`, assign its items to all reviewers."""
+    reviewers = [person for person in store.people() if person.active and person.role == "reviewer"]
+    if assign and not reviewers:
+        raise UsageError(
+            "the items can't be assigned: no reviewer is invited yet",
+            where=store.where,
+            fix="invite reviewers first (hoofbeat review invite NAME), or leave --assign out: then people get items "
+            "when they open the study",
+        )
     there = store.study(study.id)
     if there is None:
         store.create_study(study, items)
-    assigned = 0
-    if assign:
-        reviewers = [person for person in store.people() if person.active and person.role == "reviewer"]
-        assigned = len(assign_items(store, there or study, reviewers, plan, by=""))
+    assigned = len(assign_items(store, there or study, reviewers, plan, by="")) if assign else 0
+    kept = store.items(study.id)
+    reached = coverage(first_round(kept), reviewers, plan, store.assignments(study.id))
     return StudyCreation(
         study=there or study,
-        items=len(store.items(study.id)),
+        items=len(kept),
         made=there is None,
         assigned=assigned,
         same_plan=there is None or there.settings.get("plan") == study.settings.get("plan"),
+        short=reached.short if assign and study.form != EXAM else 0,
     )

@@ -1,8 +1,8 @@
 """What people say of items, and what adjudicators settle.
 
 A save brings the version its page showed. If the label has moved on since (another tab, another device), nothing is
-written and the page gets the label as it stands: no save ever overwrites one it has not seen. A save also brings an id
-of its own: the same id again is the same save, so a page that lost the connection may just send it again.
+written and the page gets the present label: no save ever overwrites one it has not seen. A save also brings its own
+id: the same id again is the same save, so a page that lost the connection may just send it again.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class LabelStore(StoreBase):
         return self._database.together(job)
 
     def undo(self, study: str, item: str, person: str, *, request: str, base: int | None = None) -> SaveResult:
-        """Back to what stood before the last change that is not undone yet; this is a new version of its own.
+        """Back to what stood before the last change that is not undone yet; this is a new version.
 
         With `base`, only if that version stands; else nothing is undone, and `conflict`.
         """

@@ -90,7 +90,7 @@ class _Beside(Struct, frozen=True, kw_only=True):
 
 
 def item_code(*parts: object) -> str:
-    """A code that tells nothing about what it stands for, and is safe in an address."""
+    """A code that tells nothing about its item, and is safe in an address."""
     return hashlib.blake2b(canonical_json(["item", *parts]), digest_size=6).hexdigest()
 
 
@@ -576,22 +576,27 @@ def study_from(
     return study, [msgspec.structs.replace(item, study=id, place=place) for place, item in enumerate(items)]
 
 
+_INSTEAD = (
+    "name another folder: an imported benchmark, a run, judgments or an audit. Of any benchmark, --exam makes an exam"
+)
+
+
 def _chosen_form(path: Path, form: str | None) -> str:
     waiting = forms_in(path)
     if form is None:
         if len(waiting) == 1 or waiting.keys() & human_aspects().keys():
             return next(iter(waiting))
+        if not waiting:
+            raise UsageError("nothing waits for review here", where=str(path), fix=_INSTEAD)
         told = ", ".join(f"{name} ({count})" for name, count in waiting.items())
-        raise UsageError(
-            "several kinds of review wait here" if waiting else "nothing waits for review here",
-            where=str(path),
-            fix=f"name one with --form: {told}" if waiting else "name another folder",
-        )
+        raise UsageError("several kinds of review wait here", where=str(path), fix=f"name one with --form: {told}")
     if form not in form_names():
         raise UsageError(f"there is no form {form!r}", fix=f"use one of: {', '.join(form_names())}")
     if form not in waiting:
         raise UsageError(
-            f"nothing waits for {form} here", where=str(path), fix=f"there is: {', '.join(waiting) or 'nothing'}"
+            f"nothing waits for {form} here: it needs {load_form(form).needs}",
+            where=str(path),
+            fix=f"use another folder, or one of the forms for this one: {', '.join(waiting)}" if waiting else _INSTEAD,
         )
     return form
 

@@ -41,6 +41,7 @@ from hoofbeat.store.files import (
     sync_folder,
     write_bytes,
 )
+from hoofbeat.store.record_frames import record_frame, record_of
 from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet, table_errors, table_reason
 from hoofbeat.text import some_of
 from hoofbeat.version import __version__
@@ -541,11 +542,15 @@ class ArtefactFolder:
         return [name for name in self.manifest.files if name.endswith(_TABLES)]
 
     def table(self, name: str) -> polars.DataFrame:
-        """One table as a Polars data frame; the suffix of the file may be left out."""
-        file = self.artefact.file(self._table_file(name))
+        """One table as a Polars data frame; the suffix of the file may be left out.
+
+        Documents, questions, answers, judgments and hits have the same columns in every folder.
+        """
+        listed = self._table_file(name)
+        file = self.artefact.file(listed)
         if file.suffix == ".parquet":
             return read_parquet(file)
-        return _read_lines(file) if file.suffix == ".jsonl" else _read_cells(file)
+        return _read_lines(file, record_of(listed)) if file.suffix == ".jsonl" else _read_cells(file)
 
     def pandas(self, name: str) -> pandas.DataFrame:
         """One table as a pandas data frame; pandas must be installed."""
@@ -609,13 +614,15 @@ def _figure(value: object) -> str:
     return "" if isinstance(value, dict | list) else str(value)
 
 
-def _read_lines(file: Path) -> polars.DataFrame:
+def _read_lines(file: Path, record: type[Struct] | None) -> polars.DataFrame:
     """A JSONL table. Values whose types differ within a column (facets: a text or a list) come as JSON text."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 
-    if not file.stat().st_size:
+    if not file.stat().st_size and record is None:
         return polars.DataFrame()
     try:
+        if record is not None:
+            return record_frame(file, record)
         return polars.read_ndjson(file, infer_schema_length=None)
     except table_errors() as err:
         raise InputError(

@@ -82,6 +82,28 @@ def sheet_rows(
         ) from err
 
 
+def csv_delimiter(header: str) -> str:
+    """The delimiter of a CSV file, told by its first line: the one that gives most cells, else a comma.
+
+    Spreadsheets in many European countries save CSV with semicolons. A first line `sep=;` says it itself.
+    """
+    if is_delimiter_line(header):
+        return header[4]
+
+    def cells(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max(_DELIMITERS, key=cells)
+
+
+def is_delimiter_line(line: str) -> bool:
+    """Whether a line is `sep=;`, with which spreadsheets name the delimiter of the lines after it."""
+    return len(line.rstrip("\r\n")) == len("sep=;") and line[:4].lower() == "sep=" and line[4] in _DELIMITERS
+
+
 def _header(path: Path, text: str, needed: Sequence[str], missing: InputError) -> tuple[str, list[str]]:
     """The delimiter under which the first line names the columns that are needed, and all columns."""
     for delimiter in _DELIMITERS:

@@ -137,7 +137,7 @@ class IndexedTable(Sequence[T], Generic[T]):
             yield self[place]
 
     def stretches(self, records: int, size: int) -> Iterator[range]:
-        """All places in their order, in stretches of at most so many records and bytes; a longer record is alone."""
+        """All places in their order, in stretches with a maximum of records and bytes; a longer record is alone."""
         first = 0
         while first < len(self):
             within = int(self._offsets.searchsorted(self._offsets[first] + size, "right")) - 1

@@ -1,4 +1,4 @@
-"""The application: every part of the site is a router of its own, put together here."""
+"""The application: every part of the site is a separate router; they are put together here."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from hoofbeat.web.browse import (
 from hoofbeat.web.browse.open_folders import PageInstead
 from hoofbeat.web.page_rendering import REFUSALS, refuse, refuse_error
 from hoofbeat.web.review import exam_pages, people_pages, task_pages, team_pages, worklist_pages
-from hoofbeat.web.security import Guard
+from hoofbeat.web.security import Guard, way_in
 from hoofbeat.web.site import Site
 
 _STATIC = resources.files("hoofbeat.web") / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_FIXES = {401: "open your invitation link", 403: "ask the person who invited you"}
+_FIXES = {403: "ask the person who invited you"}
 _WORDS = {
     "Not Found": "this page does not exist",
     "Method Not Allowed": "this action is not allowed here",
@@ -90,7 +90,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     def told(request: Request, err: HTTPException) -> Response:
         """An error with a code."""
-        fix = _FIXES.get(err.status_code, "go back to your workspace")
+        fix = way_in(request)[1] if err.status_code == 401 else _FIXES.get(err.status_code, "go back to your workspace")
         what = _WORDS.get(str(err.detail), str(err.detail))
         return refuse(request, err.status_code, what, fix, err.headers)
 

@@ -174,7 +174,7 @@ def state(request: Request, name: str) -> AskState:
 
 
 def _begun(site: Site, ask: AskRequest, wanted: list[str]) -> AskJob:
-    """Check an ask and begin it. The model is opened by the thread that uses it, with a ledger of its own."""
+    """Check an ask and begin it. The model is opened by the thread that uses it, with its own ledger."""
     folders = [folder for folder in site.library.folders("corpus") if folder.slug in wanted]
     if not folders:
         raise UsageError("no corpus is chosen", fix="choose at least one corpus to search")

@@ -159,7 +159,10 @@ def refuse(
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": what, "fix": fix}, status_code=status, headers=dict(headers or {}))
     title = _TITLES.get(status, "This did not work")
-    page = render(request, "people/refused.html", title=title, status=status, what=what, fix=fix, code=status)
+    lapsed = getattr(request.state, "lapsed", False)
+    page = render(
+        request, "people/refused.html", title=title, status=status, what=what, fix=fix, code=status, lapsed=lapsed
+    )
     page.headers.update(headers or {})
     return page
 

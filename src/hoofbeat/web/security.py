@@ -38,7 +38,7 @@ from hoofbeat.review.review_records import Person
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store.tables import is_panic, table_trouble
 from hoofbeat.web.page_rendering import log_bug, refuse, refuse_error
-from hoofbeat.web.site import Site, SiteSettings, site_of
+from hoofbeat.web.site import Site, SiteSettings, site_of, whole_site
 
 _PORTS = {"http": 80, "https": 443}
 Place = tuple[str, str, int]
@@ -170,11 +170,29 @@ _FORM = "application/x-www-form-urlencoded"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
+_NEW_LINK = "ask the person who invited you for a new link, because each link works once"
+_ENTER = "open the address that the server printed when it started, or ask the person who runs it for that address"
+
+
+def way_in(request: Request) -> tuple[str, str]:
+    """Why somebody who is not signed in sees nothing, and what they can do; both depend on how people come in here."""
+    site = whole_site(request)
+    if getattr(request.state, "lapsed", False):
+        return "you are no longer signed in", _NEW_LINK
+    if site.store is None:
+        return "this server opens only with its own link", _ENTER
+    invited = f"open the link in your invitation; if you have used it before, {_NEW_LINK}"
+    part = request.url.path.strip("/").removeprefix("api/").partition("/")[0]
+    if site.settings.access and part not in (*_REVIEW, *_TEAM):
+        return "you need a link to use this server", f"{invited}. To see folders only, {_ENTER}"
+    return "this page is only for invited people", invited
+
+
 def require_person(request: Request) -> Person:
     """The person who asks; a dependency of pages for everybody who was invited."""
     person: Person | None = request.state.person
     if person is None:
-        raise HTTPException(401, "this page is only for invited people: open your invitation link")
+        raise HTTPException(401, way_in(request)[0])
     return person
 
 
@@ -344,7 +362,7 @@ class Guard:
             if self.site.store is None:
                 return refuse(request, 404, "this server has no reviews", "start it with: hoofbeat review")
             if person is None:
-                return refuse(request, 401, "this page is only for invited people", "open your invitation link")
+                return refuse(request, 401, *way_in(request))
             if part in _TEAM and person.role == "reviewer":
                 return refuse(
                     request, 403, "this page is only for adjudicators and admins", "continue with your own list"
@@ -353,7 +371,7 @@ class Guard:
         if may_browse(request):
             return None
         if person is None:
-            return refuse(request, 401, "you need a link to use this server", "open your invitation link")
+            return refuse(request, 401, *way_in(request))
         if part == "" and request.method == "GET":
             return Response(status_code=303, headers={"Location": "/review"})
         return refuse(request, 403, "reviewers can only see their own list", "continue with your own list")
@@ -410,7 +428,7 @@ async def _check_change(request: Request) -> tuple[Response | None, Receive]:
         given = _field(body, "csrf")
     if not hmac.compare_digest(given.encode(), request.state.csrf.encode()):
         if request.state.lapsed:
-            return refuse(request, 401, "you are no longer signed in", "open your invitation link"), receive
+            return refuse(request, 401, *way_in(request)), receive
         return refuse(request, 403, "this page is out of date", "reload it and try again"), receive
     return None, _replaying(body, receive)
 

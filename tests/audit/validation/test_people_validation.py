@@ -231,12 +231,18 @@ def test_packets_of_another_audit_are_refused(packets: Packets, tmp_path: Path) 
         human_labels(other, [path], packets=packets)
 
 
-def test_a_reviewer_can_say_that_a_silent_source_does_say_so(audit: Audit, packets: Packets, tmp_path: Path) -> None:
-    rows = rows_of(packets)
+@pytest.mark.parametrize("column", ["passages answer it", "says so"])  # the second as it was called before
+def test_a_reviewer_can_say_that_a_silent_source_does_say_so(
+    audit: Audit, packets: Packets, tmp_path: Path, column: str
+) -> None:
+    rows = [
+        {column if name == "passages answer it" else name: cell for name, cell in row.items()}
+        for row in rows_of(packets)
+    ]
     for row in rows[::2]:
-        row["says so"] = "Yes"
+        row[column] = "Yes"
     found = human_labels(audit, [saved(tmp_path / "one.csv", rows)], packets=packets)
     assert sorted({each.says_so for each in only(found, "annotator-1").values()}) == ["", "yes"]
-    rows[0]["says so"] = "perhaps"
+    rows[0][column] = "perhaps"
     with pytest.raises(InputError, match="perhaps"):
         human_labels(audit, [saved(tmp_path / "two.csv", rows)], packets=packets)

@@ -127,7 +127,7 @@ def test_each_step_is_shown_the_sections_it_reads(tmp_path: Path) -> None:
 def test_wrong_numbers_are_tolerated_where_the_parameter_says_so(tmp_path: Path) -> None:
     script = says(altered("ogcare-course", before=[3, 5, 6, 99]))
     assert ending(build_one(tmp_path, script)) == ("course", "a sentence for the timeline is not in the source")
-    artefact = build_one(tmp_path, script, unfound=1)
+    artefact = build_one(tmp_path, script, max_bad_references=1)
     (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert len(item["timeline"]) == 4
     (flag,) = [each for each in item["flags"] if each.startswith("passed over")]

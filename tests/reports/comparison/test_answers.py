@@ -27,6 +27,7 @@ from hoofbeat.reports.comparison.answers_page import (
     warnings_of,
     write_answers,
 )
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.store import open_artefact
 from hoofbeat.store.tables import read_jsonl
 from tests.reports.answer_runs import chosen, judged_run, questions, run_of
@@ -378,3 +379,28 @@ def test_free_text_that_nobody_judged_is_refused(tmp_path: Path) -> None:
         "2 answers in b are free text" in each
         for each in warnings_of(compare_answers([tmp_path / "b", tmp_path / "c"]))
     )
+
+
+def test_cut_text_is_said_before_the_differences(tmp_path: Path) -> None:
+    cut = [replace(each, dropped=("d1", "d2 (cut)")) if n < 3 else each for n, each in enumerate(chosen("rwrw"))]
+    windows = {"windows": {"answer": {"tokens": 2048, "source": "configured"}}}
+    first = run_of(tmp_path / "first", chosen("rrrr", model="other"))
+    second = run_of(tmp_path / "second", cut, settings=windows)
+    compared = compare_answers([first.path, second.path])
+    written = write_answers(tmp_path / "out", compared)
+    page = written.file("report.html").read_text("utf-8")
+    said = "for 3 of 4 answers (m · closed, letter)"
+    assert said in warnings_of(compared)[0]
+    assert "(2,048 tokens, as configured)" in warnings_of(compared)[0]
+    assert page.index(said) < page.index("What was found")
+    assert not any("Text was cut in first" in each for each in warnings_of(compared))
+
+
+def test_a_report_says_what_was_cut_before_its_findings(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [replace(each, dropped=("d1",)) for each in chosen("rwrwrw")])
+    whole = run_of(tmp_path / "whole", chosen("rwrwrw"))
+    report = build_report([run.path, whole.path], tmp_path / "report")
+    page, plain = (report.file(f"report.{name}").read_text("utf-8") for name in ("html", "md"))
+    for text in (page, plain):
+        assert text.count("Text was cut in") == 1
+    assert page.index("6 of 6 answers") < page.index("What was found")

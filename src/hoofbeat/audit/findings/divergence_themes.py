@@ -1,6 +1,6 @@
 """What sources disagree about: the judge's topic phrases, put together into themes and counted.
 
-A phrase stands for all its spellings (case, spaces and closing marks apart). Phrases are grouped by their vectors,
+A phrase includes all its spellings (case, spaces and closing marks apart). Phrases are grouped by their vectors,
 which come from outside, for findings call no model; a theme is named by its most central phrase.
 
 Groups come from average linkage over cosines and are the same for the same phrases every time. Vectors of unit length

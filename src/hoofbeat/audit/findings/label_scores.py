@@ -1,6 +1,6 @@
 """A labelling against a reference, label by label: precision, recall, F1, and which borders errors cross.
 
-Counts may be weighted: the same figures are then those of the population that the sample stands for. An item that the
+Counts may be weighted: the same figures are then those of the population that the sample represents. An item that the
 labelling left without a label is a miss of its reference label, and no label's find.
 """
 

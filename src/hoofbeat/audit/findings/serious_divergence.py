@@ -349,7 +349,7 @@ def _spearman(
 
 
 def _weighted(places: Sequence[NDArray[np.int64]], times: NDArray[np.float64]) -> float:
-    """Spearman's coefficient where each point counts so many times; `places` are its values' places on each axis."""
+    """Spearman's coefficient where each point counts with its weight; `places` are its values' places on each axis."""
     centred = []
     for mine in places:
         sizes = np.bincount(mine, times)

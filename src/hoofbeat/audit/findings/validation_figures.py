@@ -6,7 +6,7 @@ both gave. A pair on which they are split has no reference, and is counted besid
 
 A stratified sample says something of all pairs: agreement, κ and F1 of the population, and rates corrected by people.
 The judge's labels are the strata, and each label gives a fixed number of pairs, whatever its share. A labelled pair
-stands for all pairs of its stratum divided by those labelled there (inverse probability).
+represents all pairs of its stratum divided by those labelled there (inverse probability).
 
 Within a stratum the judge says one thing, so the prediction-powered mean is that of people's labels there, and over
 strata R = Σ N_h ȳ_h / Σ N_h x̄_h with y whether people say the rate's label and x whether they say that it counts. The
@@ -52,7 +52,7 @@ Strata = Mapping[str, tuple[int, Sequence[tuple[float, float]]]]
 class StratumAgreement(Struct, frozen=True, kw_only=True):
     """One label of the judge: `pairs` in the audit, `labelled` in the sample with a reference, `right` of those.
 
-    `weight` is how many pairs each labelled one stands for; None where none is labelled.
+    `weight` is how many pairs each labelled one represents; None where none is labelled.
     """
 
     label: str

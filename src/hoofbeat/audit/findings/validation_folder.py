@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ValidatedPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pair of the sample with its texts, what everybody said of it, and how many pairs of the audit it stands for."""
+    """A pair of the sample with its texts, what everybody said of it, and how many pairs of the audit it represents."""
 
     rated: RatedPair
     reference: Reference

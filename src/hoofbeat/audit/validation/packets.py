@@ -105,7 +105,8 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
     lines += [
         "",
         "Where a source is silent, its nearest passages are below. If they answer the question, write `yes` into "
-        "`says so`, otherwise `no`. If both sources are silent but the passages of one answer it, write `one`.",
+        "`passages answer it`, otherwise `no`. If both sources are silent but the passages of one answer it, write "
+        "`one`.",
         "",
         f"Use `note` as you like. In `annotator` you may replace {annotator} by your name. Do not change `item`. "
         f"{' and '.join(files)} have the same rows: fill in one of them and return that file.",
@@ -119,7 +120,7 @@ def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -
 KIND = "packets"
 NAMES = "key/names_replaced.tsv"
 HEADER = (
-    "item", "question", "answer A", "answer B", "label", "significance", "says so", "note", "annotator",
+    "item", "question", "answer A", "answer B", "label", "significance", "passages answer it", "note", "annotator",
     "labels to choose", "significance to choose",
 )  # fmt: skip
 _COLUMNS = ("question", "a", "b", "label", "significance", "basis")
@@ -136,7 +137,7 @@ class PairStratum(Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> float | None:
-        """How many pairs of the audit a drawn pair stands for; None where none was drawn."""
+        """How many pairs of the audit a drawn pair represents; None where none was drawn."""
         return self.pairs / self.drawn if self.drawn else None
 
 
@@ -168,7 +169,7 @@ class PacketRow(Struct, frozen=True, kw_only=True):
     answer_b: str
     label: str = ""
     significance: str = ""
-    says_so: str = ""
+    passages_answer_it: str = ""
     note: str = ""
     annotator: str = ""
 

@@ -39,6 +39,10 @@ _MAX_PROBLEMS = 10
 _NO_LEVEL = {"", "-", "–", "none", "n/a", "na"}
 
 
+_SILENT_COLUMN = ("passages answer it", "passages_answer_it", "says so", "says_so")
+"""Whether the nearest passages of a silent source answer the question: in CSV and JSON, and as it was called before."""
+
+
 class AnnotatorLabel(Struct, frozen=True, kw_only=True):
     """What one person said of a pair; `significance` is None where none was given or the label takes none."""
 
@@ -136,7 +140,7 @@ def _rows(path: Path) -> AnnotatorFile:
 def _known(
     audit: Audit, files: Sequence[AnnotatorFile], packets: Packets | None, progress: Progress
 ) -> dict[int, SampledPair]:
-    """The pairs that codes stand for: those of the packets, else those of the audit that a file names."""
+    """The pairs behind the codes: those of the packets, else those of the audit that a file names."""
     if packets is not None:
         packets.check(audit)
         return {number_of(*row.pair.key): row.pair for row in packets.key}
@@ -185,9 +189,9 @@ def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, ta
     levels = {name.lower(): name for name in how.pack.significance_levels}
     if level not in _NO_LEVEL and level not in levels:
         return f"{cells['significance']!r} is not a level of significance ({', '.join(how.pack.significance_levels)})"
-    says_so = (cells.get("says_so") or cells.get("says so") or "").strip().lower()
+    says_so = next((cells[name] for name in _SILENT_COLUMN if cells.get(name)), "").strip().lower()
     if says_so and says_so not in SAYS_SO:
-        return f"{says_so!r} is not allowed in the column `says so` ({', '.join(SAYS_SO)})"
+        return f"{says_so!r} is not allowed in the column `{_SILENT_COLUMN[0]}` ({', '.join(SAYS_SO)})"
     place = f"line {line} of {path.name}"
     if (who, pair.key) in taken.places:
         told = "settled" if how.settled else f"labelled by {who}"

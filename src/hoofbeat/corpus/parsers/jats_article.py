@@ -114,7 +114,7 @@ def _set_text(parent: etree._Element, anchor: etree._Element | None, pieces: lis
 
 
 def _declared(root: etree._Element) -> dict[str, str | None]:
-    """The file's own entities: their text, or None for those that stand for another file."""
+    """The file's own entities: their text, or None for those that name another file."""
     dtd: Any = root.getroottree().docinfo.internalDTD
     if dtd is None:
         return {}

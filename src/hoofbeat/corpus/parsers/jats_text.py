@@ -1,6 +1,6 @@
 """The text of a JATS article: abstracts, body and back matter walked in reading order, each paragraph once.
 
-A paragraph may hold figures, tables, lists and quotations; the text around them becomes paragraphs of its own and they
+A paragraph may hold figures, tables, lists and quotations; the text around them becomes separate paragraphs and they
 stand between, where the author put them. Floats collected at the end of the article stand after the paragraph that
 first cites them. References are the one part of the back matter that is left out.
 

@@ -9,6 +9,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +19,7 @@ from hoofbeat.corpus.reader import DocumentEntry, Refusal, member_of, refusal
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.store.files import MAX_LINE_BYTES, lines, open_stream, text_of
+from hoofbeat.store.sheets import csv_delimiter, is_delimiter_line
 
 ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 MAX_COLUMNS = 10_000
@@ -47,7 +49,7 @@ def read_rows(path: Path, max_length: int = MAX_LINE_BYTES) -> Iterator[tuple[in
         if suffix == ".json":
             yield from _array(stream)
         elif suffix in {".csv", ".tsv"}:
-            yield from _separated(lines(stream, max_length), "\t" if suffix == ".tsv" else ",")
+            yield from _separated(lines(stream, max_length), "\t" if suffix == ".tsv" else "")
         else:
             yield from ((number, _json_row(line, number)) for number, line in lines(stream, max_length) if line.strip())
 
@@ -129,7 +131,17 @@ def _more(stream: IO[bytes], size: int, *, first: bool) -> tuple[str, bool]:
 
 
 def _separated(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterator[tuple[int, Row | Refusal]]:
+    """The rows of a table; without a `separator` its first line tells it."""
     csv.field_size_limit(MAX_LINE_BYTES)
+    first = next(numbered, None)
+    if first is None:
+        return
+    numbered = chain([first], numbered)
+    if not separator:
+        head = text_of(first[1], first[0])
+        separator = csv_delimiter(head)
+        if is_delimiter_line(head):
+            numbered = chain([(first[0], b"\n")], islice(numbered, 1, None))
     reader = csv.reader(_texts(numbered, separator), delimiter=separator)
     header: list[str] = []
     while True:

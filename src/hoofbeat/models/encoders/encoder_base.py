@@ -144,7 +144,7 @@ class Encoder(Protocol):
 
 
 class EncoderBase(ABC):
-    """What encoders share. One that shows its tokens has a `window` and `token_spans` of its own."""
+    """What encoders share. One that shows its tokens has its own `window` and `token_spans`."""
 
     name: str
     prompts: Instructions = NO_INSTRUCTIONS

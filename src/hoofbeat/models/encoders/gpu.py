@@ -87,7 +87,7 @@ def _free_bytes() -> int:
 
 
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """The numbers of texts, those of similar length together: at most so many tokens, filled up to the longest.
+    """The numbers of texts, similar lengths together: at most this number of tokens, filled up to the longest.
 
     The longest come first, so a card that is too small fails at once.
     """

@@ -1,7 +1,7 @@
 """ONNX files, read and written without the package `onnx`.
 
 An ONNX file is a protocol buffer. Hoofbeat needs few of its fields: the tensors and nodes of a file that it knows, and
-a way to write a graph of its own. That is less code than the package is to install.
+a way to write its own graph. That is less code than the package is to install.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def shipped_packs() -> list[Pack]:
 
 
 def read_pack(path: Path) -> Pack:
-    """Read a pack of one's own from its file; it must have a name of its own."""
+    """Read a user's pack from its file; its name must be new."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -241,7 +241,7 @@ def _over(base: Pack | None, values: dict[str, object]) -> dict[str, object]:
     inherited = msgspec.to_builtins(base)
     own = values.get("expansions")
     words = [*own, *inherited["expansions"]] if isinstance(own, list) else inherited["expansions"]
-    # an order of decision names labels, so it is of no use to a pack with labels of its own
+    # an order of decision names labels, so it is of no use to a pack with its own labels
     left = {"name", "fingerprint", *(("decision",) if "labels" in values else ())}
     kept = {name: value for name, value in inherited.items() if name not in left}
     return {**kept, **values, "expansions": words}

@@ -78,7 +78,7 @@ def _condition(name: str, vocabularies: Sequence[Vocabulary]) -> bool:
 
 
 def written_out(diagnosis: str, document: Document) -> str:
-    """A diagnosis that is a short form of the source's own, in the words it stands for."""
+    """A diagnosis that is a short form of the source's own, in full words."""
     return known_abbreviations(document.text).get(diagnosis, diagnosis) if is_candidate(diagnosis) else diagnosis
 
 
@@ -361,8 +361,8 @@ def cut_leaks(name: str, vocabularies: Sequence[str], *, min_match: float = 0.9,
 def told(document: Document, room: int) -> str:
     """A report as far as a diagnosis can be told in it: all but back matter.
 
-    Where that is more than so many bytes, without the introduction, or abstract, case and conclusion alone; all of it
-    where no section is known.
+    Where that is longer than the limit in bytes, without the introduction, or abstract, case and conclusion alone; all
+    of it where no section is known.
     """
     for parts in (
         [s for s in document.sections if s.role != Role.BACK],

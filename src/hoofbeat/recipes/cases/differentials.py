@@ -161,7 +161,7 @@ def proposals_from_stem(
 
 
 def _at_least(prompt: str, count: int) -> Schema:
-    """A prompt's contract with so many diagnoses at least: a small model stops at none where it may."""
+    """A prompt's contract with a minimum number of diagnoses: a small model stops at none where it may."""
     contract: Any = load_prompt(prompt).schema
     listed = contract["properties"]["diagnoses"]
     bounds = {"minItems": count, "maxItems": max(count, listed["maxItems"])}
@@ -265,7 +265,7 @@ def _fit_ones(
     context: RecipeContext,
     vocabularies: Sequence[str],
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """The first so many names that can be options, and the others with why not."""
+    """The first N names that can be options, and the others with why not."""
     kept: list[str] = []
     dropped: list[tuple[str, str]] = []
     for text in map(plain_option, map(str, texts)):

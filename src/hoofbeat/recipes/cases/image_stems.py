@@ -140,7 +140,8 @@ def usable_figures(
 ) -> tuple[dict[str, tuple[str, ...]], str]:
     """The image files of each figure that can be shown, by figure id, or why there are none.
 
-    `read` holds the bytes of the files that are there. An image must be readable and so many pixels wide and high.
+    `read` holds the bytes of the files that are there. An image must be readable, with a minimum
+    width and height in pixels.
     """
     if not document.figures:
         return {}, "the report has no figures"

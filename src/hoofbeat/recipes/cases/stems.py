@@ -285,7 +285,7 @@ def long_enough(name: str, minimum: int) -> RecipeStep:
 def _ending(document: Document, section: Section) -> int:
     """Where a case told in one section is over: at its outcome, unless the patient comes back or falls ill after it.
 
-    An earlier visit has an outcome of its own ("discharged with tonsillitis; six days later she presented"). Where a
+    An earlier visit has its own outcome ("discharged with tonsillitis; six days later she presented"). Where a
     rule can't tell, the text stays: the steps that cut at the diagnosis and the check of the cuts come after.
     """
     rules, end, beside = _rules(), section.end, list(captions(document))

@@ -363,7 +363,7 @@ def _numbered(words: list[str]) -> list[str]:
 
 
 def _joined(words: list[str]) -> list[str]:
-    """The words with fixed phrases replaced by what stands for them."""
+    """The words with fixed phrases replaced by their symbols."""
     text = f" {' '.join(words)} "
     for phrase, plain in _lists().phrases.items():
         text = text.replace(f" {phrase} ", f" {plain} ")
@@ -448,7 +448,7 @@ def _held(one: _Name, other: _Name) -> bool:
 
 
 def _among(word: str, words: Set[str]) -> bool:
-    """Whether a word is among others in some inflection, of its own or of theirs."""
+    """Whether a word is among others in some inflection, its own or theirs."""
     return word in words or not forms_of(word).isdisjoint(words) or any(word in forms_of(each) for each in words)
 
 
@@ -464,7 +464,7 @@ def _wider(one: _Name, other: _Name) -> bool:
 
 
 def _abbreviates(one: _Name, other: _Name) -> bool:
-    """Whether a short form of one stands for the other: by its letters, or by what it always means."""
+    """Whether a short form of one means the other: by its letters, or by what it always means."""
     for short in one.short:
         if short in other.short:
             return True
@@ -522,7 +522,7 @@ def _by_code(one: _Name, other: _Name, vocabularies: Iterable[Vocabulary]) -> st
 
 @lru_cache(maxsize=4096)
 def _codes(vocabulary: Vocabulary, name: _Name) -> Mapping[str, str]:
-    """The codes a name is known under, each with how; a group of numbered subtypes stands for all of them."""
+    """The codes a name is known under, each with how; a group of numbered subtypes counts as all of them."""
     return {match.code: match.via for match in vocabulary.lookup(name.plain)} if name.plain else {}
 
 

@@ -48,7 +48,7 @@ _AROUND = 20
 class Leak(Struct, frozen=True, kw_only=True):
     """Words of a text that give the answer away.
 
-    `form` is the wording of the answer they stand for, `kind` one of name, order, inflection, misspelling, synonym,
+    `form` is the wording of the answer they mean, `kind` one of name, order, inflection, misspelling, synonym,
     term (a name of a vocabulary), eponym, abbreviation, code, procedure and negated.
     """
 

@@ -331,7 +331,7 @@ class MessageWords:
         return self.bare(place) in listed("names", "family") - risky_families()
 
     def eponym(self, place: int) -> bool:
-        """Whether a word stands for a disease, sign or measure, by itself or with the words after it."""
+        """Whether a word means a disease, sign or measure, by itself or with the words after it."""
         word = self.words[place]
         if self.innocent(word.start) or {self.bare(place), word.low} & listed("names", "eponyms"):
             return True

@@ -37,7 +37,7 @@ HEADER = ("step", "dropped", "kept", "cosine", "decided", "dropped question", "k
 CRITERION = "same"
 _DECIDED = {None: "dropped", True: "dropped, as a reviewer says, too", False: "kept by a reviewer"}
 _DIFFERENT = "kept: the model finds them different"
-_BLOCK = 256  # so many questions are compared with all before them in one product
+_BLOCK = 256  # questions that are compared with all before them in one product
 
 
 class DuplicateQuestion(Struct, frozen=True):

@@ -128,8 +128,12 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
         "not retracted; not promotional"
     )
     sample: Annotated[int, Meta(description="Reports to draw after the filters; 0 takes all.", ge=0)] = 1500
-    unfound: Annotated[
-        int, Meta(description="Maximum list entries that may refer to missing text; they are dropped.", ge=0)
+    max_bad_references: Annotated[
+        int,
+        Meta(
+            description="Maximum list entries that may refer to sentences the report does not have; they are dropped.",
+            ge=0,
+        ),
     ] = 0
     step_words: Annotated[int, Meta(description="Maximum words that name the decisive step.", ge=1)] = 25
     reason_words: Annotated[int, Meta(description="Maximum words of a significance or a limitation.", ge=1)] = 80
@@ -282,14 +286,16 @@ def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContex
     spans, _ = _shown(item, context, "significance")
     significance, step = _line(value["significance"]), _line(value["step"]).rstrip(".")
     passed: list[str] = []
-    why = pointed(value["significance_sentences"], spans, "significance", tolerated=s.unfound, passed_over=passed)
+    why = pointed(
+        value["significance_sentences"], spans, "significance", tolerated=s.max_bad_references, passed_over=passed
+    )
     if value["kind"] in _REFUSED:
         at = None if isinstance(why, ItemRejection) else why[0]
         return ItemRejection(reason=_REFUSED[value["kind"]], details=significance, span=at)
     for what, text, maximum in (("significance", significance, s.reason_words), ("decisive step", step, s.step_words)):
         if fault := sound(text, what=what, source=document.text, max_words=maximum):
             return _wrong(fault)
-    done = pointed(value["step_sentences"], spans, "decisive step", tolerated=s.unfound, passed_over=passed)
+    done = pointed(value["step_sentences"], spans, "decisive step", tolerated=s.max_bad_references, passed_over=passed)
     if isinstance(why, ItemRejection):
         return _wrong(why)
     if isinstance(done, ItemRejection):
@@ -318,7 +324,11 @@ def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> 
     both: list[Span] = []
     passed: list[str] = []
     for when in ("before", "after"):
-        found = pointed(value[when], spans, "timeline", tolerated=s.unfound, passed_over=passed) if value[when] else []
+        found = (
+            pointed(value[when], spans, "timeline", tolerated=s.max_bad_references, passed_over=passed)
+            if value[when]
+            else []
+        )
         if isinstance(found, ItemRejection):
             return _wrong(found)
         both += [span for span in found if span in said]
@@ -390,14 +400,14 @@ def _limitations(
         words = _line(entry["limitation"])
         if fault := sound(words, what="limitation", source=_report(item, context).text, max_words=s.reason_words):
             return fault
-        quotes = pointed(entry["sentences"], spans, "limitations", tolerated=s.unfound, passed_over=passed)
+        quotes = pointed(entry["sentences"], spans, "limitations", tolerated=s.max_bad_references, passed_over=passed)
         if isinstance(quotes, ItemRejection):
             faults.append(quotes)
             passed.append(f"passed over: {words}: {quotes.reason} ({quotes.details})")
             continue
         item = item.proven(*quotes)
         found.append({"limitation": words, "quote": " ".join(_line(span.quote) for span in quotes)})
-    return faults[0] if len(faults) > s.unfound else _passing(item.put(limitations=found), passed)
+    return faults[0] if len(faults) > s.max_bad_references else _passing(item.put(limitations=found), passed)
 
 
 def _sorted(

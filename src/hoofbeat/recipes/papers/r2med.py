@@ -161,7 +161,7 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
 def _reasoning_steps(s: R2medSettings) -> list[RecipeStep]:
     """The path from query to answer, and a solver that sees the query alone: what it finds orders the review.
 
-    A post's answer is a text of its own, which no solver can be expected to write; posts are not tried.
+    A post's answer is a free text, which no solver can be expected to write; posts are not tried.
     """
     reasoning = ask("reasoning", "r2med-reasoning", values=_reasoning_values, read=_read_reasoning, role="second")
     if not s.try_answer or s.task == "qa-reference":

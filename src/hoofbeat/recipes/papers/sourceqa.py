@@ -169,7 +169,7 @@ def _slots(context: RecipeContext) -> Iterator[RecipeItem]:
 
 
 def _sections(document: Document, context: RecipeContext) -> list[tuple[int, Section]]:
-    """Sections with enough words, so many of them drawn by the seed, in their order."""
+    """Sections with enough words, a sample of them drawn by the seed, in their order."""
     fit = [
         (place, section)
         for place, section in enumerate(document.sections)

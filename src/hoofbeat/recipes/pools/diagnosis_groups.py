@@ -215,7 +215,7 @@ def _grouped(
     minimum: int,
     vocabularies: Sequence[Vocabulary],
 ) -> Outcome:
-    """The item with its fellows; a fellow's diagnosis is another name of its own only where both mean the same."""
+    """The item with its fellows; a fellow's diagnosis is another name of it only where both mean the same."""
     if len(group) + len(near) < minimum:
         return ItemRejection(
             reason="too few cases of its diagnosis",

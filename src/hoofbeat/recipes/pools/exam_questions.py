@@ -66,7 +66,7 @@ def open_steps(name: str, prompt: str, *, max_words: int = 60, max_new: int = 1)
     """Three steps: reject what can't be asked openly, have the asking sentence rewritten, and check the result.
 
     The rewritten sentence has at most `max_words` words, and at most `max_new` telling ones that the old one has not:
-    with more of its own it asks for something else.
+    with more new ones it asks for something else.
     """
 
     def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome | AskAgain:
@@ -182,7 +182,7 @@ def difficult(
 
 
 def _check(members: Sequence[str], context: RecipeContext, maximum: int) -> None:
-    """Every member is a model of its own, and there are not too many of them."""
+    """Every member is a different model, and there are not too many of them."""
     if len(members) > maximum:
         raise UsageError(
             f"the committee has {len(members)} models, but at most {maximum} are asked",

@@ -100,7 +100,7 @@ def _text(value: object) -> str:
 
 
 def _options(value: object) -> dict[str, str]:
-    """Options by letter: from an object, a list, or one text parted by `|`; a letter of its own before one goes."""
+    """Options by letter: from an object, a list, or one text parted by `|`; a letter before an option is removed."""
     if isinstance(value, Mapping):
         found = [(str(letter).strip().upper(), _text(text)) for letter, text in value.items()]
     else:
@@ -121,7 +121,7 @@ def _unlabelled(text: str, letter: str = "") -> str:
 
 
 def _answer(given: str, options: Mapping[str, str]) -> str:
-    """The answer in words: a letter stands for its option, and a text for the option it is."""
+    """The answer in words: a letter means its option, and a text the option it is."""
     if not options:
         return given
     wordings = {given.casefold(), *(_unlabelled(given, letter).casefold() for letter in options)}

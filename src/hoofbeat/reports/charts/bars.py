@@ -213,7 +213,7 @@ _SIX = (0, 1, 2, 5, 3, 4)
 
 
 def tone_of(place: int, count: int) -> int:
-    """The colour of the label at this place of so many: the first is neutral, the last the strongest.
+    """The colour of the label at this place of all labels: the first is neutral, the last the strongest.
 
     Of six labels each has its own: the sixth colour is between the third and the fourth.
     """
@@ -302,7 +302,7 @@ def _segments(
 _DOT_LINE = 16.0
 _PANEL = 165.0
 _TIPS = 400
-"""Differences up to so many are bars that say what they are; more are drawn as one shape."""
+"""Up to this number, differences are bars that say what they are; more are drawn as one shape."""
 
 
 def interval_dots(
@@ -423,7 +423,7 @@ def difference_bars(
 
 _COUNT_LINE = 16.0
 _LEAST = 1.5
-"""A bar that stands for something is never narrower than this."""
+"""A bar for a value above zero is never narrower than this."""
 
 _YEARS = 80
 """So many years or fewer stand on an axis of time; a wider span shows only the years that occur."""
@@ -432,7 +432,7 @@ KEPT, REJECTED = "s1", "s2"
 
 
 class CountBar(Struct, frozen=True):
-    """One bar of a list; what is unknown is `quiet`, and what stands for many others (`rest`) has no bar."""
+    """One bar of a list; what is unknown is `quiet`, and the sum of many others (`rest`) has no bar."""
 
     label: str
     count: int

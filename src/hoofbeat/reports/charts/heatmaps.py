@@ -242,7 +242,7 @@ def _key(drawing: SvgDrawing, scale: _Scale, form: Form, key: str, few: bool, wi
 
 
 TRIANGLE = 40
-"""Above so many sources each pair is drawn once, below the diagonal."""
+"""Above this number of sources each pair is drawn once, below the diagonal."""
 
 _FIGURE = 34.0
 """A cell at least this wide has its figure written in."""
@@ -399,7 +399,7 @@ def _percent(value: float | None) -> str:
 _ROW = 17.0
 _LETTERS = 34.0
 _TIPS = 2400
-"""Up to so many cells each says what it is when pointed at; in larger drawings each row does."""
+"""Up to this number of cells, each says what it is when pointed at; in larger drawings each row does."""
 
 
 class Strip(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """What every chart is drawn with: escaped text, rounded numbers, and colours named by class.
 
 A chart's colours come from custom properties of the page around it, so one drawing serves light and dark; `standalone`
-gives a chart its own copy of them, for a file of its own. The same data give the same bytes.
+gives a chart its own copy of them, for a separate file. The same data give the same bytes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def text_width(text: str, size: float = TEXT) -> float:
 
 
 def wrap(text: str, width: float, size: float = TEXT, lines: int = 2) -> list[str]:
-    """The text in at most so many lines of this width, broken at spaces where it can be; the rest is an ellipsis."""
+    """The text in at most this number of lines of this width, broken at spaces if possible; the rest is an ellipsis."""
     rest = one_line(text)
     found: list[str] = []
     while rest and len(found) < lines:
@@ -129,7 +129,7 @@ class SvgDrawing:
     def text(
         self, x: float, y: float, words: str, tone: str = "t", *, anchor: str = "", tip: str = "", turn: float = 0
     ) -> None:
-        """A line of text on its base line; `turn` tilts it by so many degrees around its place."""
+        """A line of text on its base line; `turn` tilts it by that many degrees around its place."""
         place = f' text-anchor="{anchor}"' if anchor else ""
         place += f' transform="rotate({num(turn)} {num(x)} {num(y)})"' if turn else ""
         shown = escape(one_line(words))
@@ -174,7 +174,7 @@ def chart_css() -> str:
 
 
 def sheet(charts: Sequence[tuple[str, str]], *, title: str, width: int = WIDE) -> str:
-    """Charts (heading, drawing) below each other with a margin around them: one drawing, for a file of its own."""
+    """Charts (heading, drawing) below each other with a margin around them: one drawing, for a separate file."""
     drawing = SvgDrawing(width + 2 * _MARGIN)
     y = _MARGIN
     for number, line in enumerate(wrap(title, width / 1.3)):
@@ -197,7 +197,7 @@ def standalone(svg: str) -> str:
 
 @cache
 def _own_css() -> str:
-    """The style of a file of its own: with its ground, and without custom properties, which many programs don't know.
+    """The style of a separate file: with its ground, and without custom properties, which many programs don't know.
 
     What knows no media queries either (most converters) shows the light colours.
     """

@@ -17,6 +17,7 @@ from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.records import Answer, Judgment, Question, Span
 from hoofbeat.reports.charts import interval_bar, interval_bars
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair
+from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.interval_words import interval_note, method_words, questions_in
 from hoofbeat.reports.item_views import answer_key, answer_view, question_view
 from hoofbeat.reports.model import Block, Card, Entry, Heading, Lead, Report, Text, Viewer, tables_in
@@ -208,7 +209,15 @@ def write_answers(target: Path, compared: AnswersComparison, *, command: Sequenc
 
 
 def warnings_of(compared: AnswersComparison) -> list[str]:
-    """What a reader must know before reading a difference."""
+    """What a reader must know before reading a difference; what was cut comes first."""
+    return [*_cut(compared), *_others(compared)]
+
+
+def _cut(compared: AnswersComparison) -> list[str]:
+    return cut_warnings([side.artefact for side in compared.sides])
+
+
+def _others(compared: AnswersComparison) -> list[str]:
     many = count_of(len(compared.pairs), "pair")
     against = Counter(reason for pair in compared.pairs for reason in pair.against)
     settings = Counter(reason for pair in compared.pairs for reason in pair.settings)
@@ -250,7 +259,8 @@ def answers_report(compared: AnswersComparison) -> Report:
         version=__version__,
         subtitle=f"{', '.join(side.name for side in compared.sides)}: {count_of(len(compared.pairs), 'pair')} of "
         f"systems, paired over up to {count_of(n, 'question')}.",
-        notes=tuple(warnings_of(compared)),
+        warnings=tuple(_cut(compared)),
+        notes=tuple(_others(compared)),
         leads=_leads(compared, viewer.total),
         cards=_cards(compared, viewer.total),
         blocks=tuple(blocks),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import polars
+from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import GateFindings
@@ -17,6 +18,7 @@ from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import interval_bar, interval_dots, number_matrix
 from hoofbeat.reports.comparison.gate_page import case_blocks, case_leads, write_changes
+from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.model import Block, Chart, Heading, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import NOTICE, report_files
 from hoofbeat.reports.section import figure
@@ -91,7 +93,11 @@ def write_audits(
             *case_blocks(findings, audits[1].names, decided=decided),
         ]
         for name, content in report_files(
-            _page(compared, names, audits[1].names, warnings, words, case_leads(findings, audits)), ("html", "markdown")
+            replace(
+                _page(compared, names, audits[1].names, warnings, words, case_leads(findings, audits)),
+                warnings=tuple(cut_warnings([audit.artefact for audit in audits])),
+            ),
+            ("html", "markdown"),
         ):
             write_bytes(draft.path / name, content)
         draft.finish(

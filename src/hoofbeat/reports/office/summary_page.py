@@ -29,6 +29,7 @@ _PARTS = {
     "asked": "What was asked",
     "found": "What was found",
     "sure": "How sure this is",
+    "decided": "What was decided",
     "todo": "What to do now",
     "limits": "What this is not",
 }

@@ -54,6 +54,8 @@ def to_docx(report: Report) -> bytes:
     if report.subtitle:
         writer.paragraph(report.subtitle)
     writer.paragraph(report.notice, bold=True)
+    for warning in report.warnings:
+        writer.paragraph(warning, style="Intense Quote")
     if report.leads:
         document.add_heading("What was found", 1)
         for lead in report.leads:

@@ -119,6 +119,8 @@ def _summary(sheet: Worksheet, report: Report, named: Sequence[tuple[str, Table]
     if report.subtitle:
         line(report.subtitle, form=forms.plain)
     row += 1
+    for place, warning in enumerate(report.warnings):
+        line("Warning" if not place else "", warning, forms.bold)
     for place, lead in enumerate(report.leads):
         line("What was found" if not place else "", lead.text, forms.bold)
     for place, note in enumerate(report.notes):

@@ -32,7 +32,7 @@ from hoofbeat.reports.sections.scores.accuracy_table import folded, labellers_ta
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, triple, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import read_bytes
-from hoofbeat.store.sheets import refuse_lines
+from hoofbeat.store.sheets import csv_delimiter, refuse_lines
 from hoofbeat.store.tables import bare_cell, read_jsonl
 from hoofbeat.text import cut
 
@@ -40,7 +40,10 @@ ASPECT = "error-analysis"
 """The study's form, of which the codes are made."""
 
 ERROR = "error"
-PHYSICIAN = "physician would err too"
+PHYSICIAN = "same mistake likely for a physician"
+_PHYSICIAN_BEFORE = "physician would err too"
+"""What files that were exported earlier call it."""
+
 SETTLED = "adjudicated"
 """Who speaks in what was settled."""
 
@@ -108,15 +111,16 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             for number, line in enumerate(text.splitlines(), start=1):
                 if line.strip():
                     cells = msgspec.json.decode(line, type=dict[str, str])
-                    yield number, {name: cell.strip() for name, cell in cells.items()}
+                    yield number, {_column(name): cell.strip() for name, cell in cells.items()}
             return
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-        header = [name.strip().lower() for name in next(reader, [])]
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=csv_delimiter(text.partition("\n")[0]), strict=True
+        )
+        header = [_column(name.strip().lower()) for name in next(reader, [])]
         if not {"item", "annotator", PHYSICIAN} <= set(header):
             raise InputError(
-                "this is not a file of an error analysis, which has the columns item, error, physician would err "
-                "too, why, "
-                "annotator, note",
+                "this is not a file of an error analysis, which has the columns item, error, same mistake likely for a "
+                "physician, why, annotator, note",
                 where=str(path),
                 fix="export the study again: hoofbeat review export STUDY -o FILE.csv",
             )
@@ -129,8 +133,12 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         raise InputError(f"the labels can't be read: {err}", where=str(path), fix="export the study again") from err
 
 
+def _column(name: str) -> str:
+    return PHYSICIAN if name == _PHYSICIAN_BEFORE else name
+
+
 _ID = "errors"
-_TITLES = {ERROR: "Kinds of error", PHYSICIAN: "Would a trained physician have erred too?"}
+_TITLES = {ERROR: "Kinds of error", PHYSICIAN: "Was a trained physician likely to make the same mistake?"}
 _UNDECIDED = "people are split"
 _TITLE = 140
 

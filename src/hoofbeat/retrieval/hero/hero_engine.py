@@ -98,7 +98,7 @@ class Hero:
         """The `k` best children of the whole collection by the four signals, fused: for ranking a corpus.
 
         Statistics are those of the whole collection. There is no routing, reranking or going back to sections here, and
-        a heading without text of its own stands for nothing. A query that has failed or has no text finds nothing.
+        a heading without its own text represents nothing. A query that has failed or has no text finds nothing.
         `allowed` are children in ascending order, `depth` is how deep each signal goes whatever `k` is.
         """
         alive = [number for number, query in enumerate(queries) if query.failure is None and query.text.strip()]

@@ -41,7 +41,7 @@ SIGNALS = ("dense", "bm25", "sections", "titles")
 """The four first-stage rankings of children."""
 
 NAVIGATION = frozenset({"sections", "titles"})
-"""The signals that find sections, which stand for their children."""
+"""The signals that find sections, which represent their children."""
 
 
 class HeroSettings(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class HeroSettings(Struct, frozen=True, kw_only=True):
     the fusion, 0 to leave one out. `first`: how deep each signal goes in a source. `depth`: how many children a
     reranker reads. `parents` and `neighbours`: whether children bring their section, and how many sections on each
     side of it; `span`: the characters that such a passage may have. `enough`: evidence below it is weak. `fits`:
-    sources up to so many characters may be shown whole when it is.
+    sources up to that number of characters may be shown whole when it is.
     """
 
     route: int = 80_000
@@ -217,7 +217,7 @@ def read_words(path: Path) -> list[SynonymGroup]:
 
 
 class Concept(NamedTuple):
-    """A term of a question, and terms that may stand for it."""
+    """A term of a question, and terms that may replace it."""
 
     stem: str
     instead: tuple[tuple[str, ...], ...]
@@ -236,7 +236,7 @@ class QuestionCoverage:
         self._analyzer = postings.vocabulary.analyzer
 
     def concepts(self, question: str, added: Sequence[ExpansionMatch]) -> list[Concept]:
-        """The terms of a question; words that were added may stand for the one that brought them."""
+        """The terms of a question; words that were added may replace the one that brought them."""
         instead: dict[str, list[tuple[str, ...]]] = {}
         for each in added:
             others = [tuple(self._analyzer.terms(term)) for term in each.terms]

@@ -25,7 +25,7 @@ from hoofbeat.retrieval.index_set import PassageCollection
 
 
 class Navigation(NamedTuple):
-    """Which children each section stands for: section n for those from `lo[n]` to before `hi[n]`."""
+    """Which children each section represents: section n for those from `lo[n]` to before `hi[n]`."""
 
     lo: Indices
     hi: Indices
@@ -154,7 +154,7 @@ class ParentSections:
         )
 
     def _describe(self, held: Indices, layout: HeroLayout) -> None:
-        """Headings and pages of the runs, where their headings begin, and what headings without own text stand for."""
+        """Headings and pages of the runs, where their headings begin, and what headings without own text represent."""
         at = {number: run for run, number in enumerate(held.tolist())}
         still_open: list[tuple[int, int]] = []
         document = None
@@ -178,7 +178,7 @@ class ParentSections:
         self._close(still_open, 0, len(layout.headings.passages))
 
     def _close(self, still_open: list[tuple[int, int]], level: int, number: int) -> None:
-        """A heading without text of its own stands for the children of the sections below it: this one is not."""
+        """A heading without its own text represents the children of the sections below it: this one is not."""
         lo, hi = self.navigation
         while still_open and still_open[-1][1] >= level:
             opened, _ = still_open.pop()

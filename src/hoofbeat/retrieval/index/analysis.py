@@ -9,7 +9,7 @@ SciFact's and NFCorpus's own test queries: the 16 spanned nDCG@10 0.671-0.682 an
 published figures there is a check of the formula, not evidence on unseen data.
 
 Texts have a hundred times as many pieces as there are different ones, so all depends on telling quickly which piece
-this is. numpy looks a whole block of text up at once, in a hash table of its own: a piece of up to 15 bytes is two
+this is. numpy looks a whole block of text up at once, in its own hash table: a piece of up to 15 bytes is two
 numbers, compared as they are, so that nothing is ever taken for something else. Longer ones are few, and a dictionary
 knows them.
 """

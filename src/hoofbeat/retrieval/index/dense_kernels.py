@@ -53,7 +53,7 @@ def plain(rows: NDArray[Any], places: Indices, queries: Floats, owners: Indices)
 
 
 class _Leaves(NamedTuple):
-    """How numpy sums so many numbers: stretches that are summed by themselves, and after each of them how many times
+    """How numpy sums this number of values: stretches that are summed by themselves, and after each of them how often
     the last two sums are added up."""
 
     starts: Indices

@@ -8,7 +8,7 @@ this is exact search over the rounded vectors.
 Approximate dense search, when asked for, with its recall measured against exact search and said aloud.
 
     ivf                 as many lists as twice the root of the rows; a 16th of them searched, 16 at least
-    ivf:LISTS/PROBES    so many lists, so many of them searched for each query
+    ivf:LISTS/PROBES    the number of lists, and how many of them are searched for each query
     hnsw                a graph by faiss (extra `ann`), effort 128
     hnsw:EFFORT         how many nodes are kept in view while searching; more finds more and takes longer
 

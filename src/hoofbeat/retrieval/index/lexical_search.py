@@ -253,7 +253,7 @@ class Bm25:
     """A BM25 index over texts, known by their positions.
 
     With `partition_of` (the number of each text's partition, ascending), N, df and average length are those of the
-    text's own partition, as if each had an index of its own. `fast` says whether to use numba, if it is installed; by
+    text's own partition, as if each had its own index. `fast` says whether to use numba, if it is installed; by
     default once there has been enough to do. With it the queries of a batch run on `threads` threads, by default one a
     core. Neither changes a score.
 

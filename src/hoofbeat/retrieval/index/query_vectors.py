@@ -34,7 +34,7 @@ def mean_vectors(
 ) -> Vectors:
     """The mean vector, of unit length, of each group: a question and the texts that are searched for.
 
-    A text that was written beside the question stands for a document and is encoded as one; texts that are searched for
+    A text that was written beside the question represents a document and is encoded as one; texts that are searched for
     in place of the question, or have it in them, are queries, whoever wrote them and however many there are.
     """
     asked = [(text, text == question or question not in texts) for question, texts in groups for text in texts]

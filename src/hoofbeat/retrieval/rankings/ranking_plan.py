@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,10 @@ from msgspec import Struct
 from hoofbeat.errors import BatchPending, OutputError, UsageError
 from hoofbeat.findings.ranking_measures import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
+from hoofbeat.models.model import LedgerModel
 from hoofbeat.models.model_loading import UsedModels
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Question
 from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, SourceEvidence
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Variant, cost_bound, every_stage, parse, variants
@@ -56,17 +60,43 @@ class RankingPlan(Struct, frozen=True, kw_only=True):
     edition: str = ""
     command: tuple[str, ...] = ()
 
-    def estimate(self, load: Callable[[str], Model]) -> Estimate:
+    def estimate(self, load: Callable[[str], Model], progress: Progress = SILENT) -> Estimate:
         """The maximum of calls that the lines can make, by what their stages may ask for each question.
 
         `load` gives the models that the lines ask, for their allowances for reasoning and their prices. Of several
-        models of a line, the largest counts for all of its calls.
+        models of a line, the largest counts for all of its calls. Calls that the ledger has are not counted: where it
+        has some with a line's prompts, the line is gone through with its replies, which needs the indexes.
         """
         questions = list(self.collection.questions)
         asked = int(sum(tokens_at_most(question.full_text) for question in questions))
-        lines = (system.line for system in self.systems)
-        found = (estimate_line(line, len(questions), asked, self._encoded(line), load) for line in lines)
-        return sum(found, start=Estimate())
+        total = Estimate()
+        for system in self.systems:
+            bound = estimate_line(system.line, len(questions), asked, self._encoded(system.line), load)
+            total = total + _less(bound, self._paid(system.line, questions, load, progress))
+        return total
+
+    def language_models(self) -> tuple[str, ...]:
+        """The language models that the lines ask, by name; an empty name is the model of the command."""
+        asking = (stage for system in self.systems for stage in every_stage(parse(system.line)) if stage.prompts())
+        return tuple(dict.fromkeys(name for stage in asking for name in stage.models()))
+
+    def _paid(self, line: str, questions: Sequence[Question], load: Callable[[str], Model], progress: Progress) -> int:
+        """How many calls of a line the ledger has already, as far as its replies lead."""
+        asking = [stage for stage in every_stage(parse(line)) if stage.models()]
+        if encodes_by_endpoint(line) or not any(
+            model.ledger.count_by_prompt(model.identity).keys() & stage.prompts().keys()
+            for stage in asking
+            for model in map(load, stage.models())
+        ):
+            return 0
+        readers: dict[str, LedgerModel] = {}
+
+        def read(spec: str) -> Model:
+            return readers.setdefault(spec, LedgerModel(load(spec)))
+
+        retriever = Retriever(self.collection.indexes(progress, models=UsedModels(load)), line, model=read)
+        retriever.run([(question.id, question.full_text) for question in questions], self.top, self.documents)
+        return sum(reader.estimated.cached for reader in readers.values())
 
     def _encoded(self, line: str) -> int:
         """About how many texts an embeddings endpoint would encode for a line; none where it names no endpoint."""
@@ -74,6 +104,21 @@ class RankingPlan(Struct, frozen=True, kw_only=True):
             return 0
         passages = sum(passages_of(len(document.text)) for document in self.collection.documents)
         return len(list(self.collection.questions)) + passages
+
+
+def _less(bound: Estimate, paid: int) -> Estimate:
+    """An estimate without calls that are paid already; tokens and money go down with the number of calls."""
+    known = min(paid, bound.calls)
+    if not known:
+        return bound
+    left = (bound.calls - known) / bound.calls
+    return Estimate(
+        calls=bound.calls - known,
+        cached=known,
+        tokens_in=math.ceil(bound.tokens_in * left),
+        max_tokens_out=math.ceil(bound.max_tokens_out * left),
+        max_money=None if bound.max_money is None else bound.max_money * left,
+    )
 
 
 def encodes_by_endpoint(line: str) -> bool:

@@ -5,7 +5,7 @@
     rerank[with=models/my-cross-encoder]@100    a cross-encoder from a folder
     rerank[with=http://host:8000/v1#NAME]@100   a cross-encoder behind an endpoint (its /rerank)
 
-A language model is shown a text up to so many characters, fewer where its window is smaller; a cross-encoder reads a
+A language model is shown the beginning of a text (`chars`), less where its window is smaller; a cross-encoder reads a
 text that is longer than its window in parts. The question comes first in a prompt, so an endpoint that caches prompts
 reads it once for all the texts of a query.
 """
@@ -236,7 +236,7 @@ class ListwiseReranker:
 
 
 def _order_of(count: int) -> dict[str, object]:
-    """The output contract for so many texts. It lets a number come twice: to repair that needs no second call."""
+    """The output contract for this number of texts. A number may appear twice: to repair that needs no second call."""
     number = {"type": "integer", "enum": list(range(1, count + 1))}
     order = {"type": "array", "items": number, "minItems": 1, "maxItems": count}
     return {

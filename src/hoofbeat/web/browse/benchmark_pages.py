@@ -161,7 +161,7 @@ def _editions(artefact: Artefact) -> dict[str, str]:
 def search_questions(
     request: Request, slug: str, text: Annotated[str, Form()] = "", edition: Annotated[str, Form()] = ""
 ) -> Response:
-    """Look for words in the questions; what was found has an address of its own, in which no word stands."""
+    """Look for words in the questions; the results have their own address, without the words."""
     site, opened = site_of(request), _questions(request, slug, edition)
     try:
         numbers = questions_with(opened, text)

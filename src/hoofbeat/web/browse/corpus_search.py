@@ -1,4 +1,4 @@
-"""Searching a corpus with any retriever line: at work on a thread of its own, found again under an id nobody can guess.
+"""Searching a corpus with any retriever line: in a separate thread, found again under an id nobody can guess.
 
 What is searched for may be a patient's story: it comes by post, is kept in memory for an hour, and is in no address.
 A visitor's line is a stranger's word: it may name no folder of this machine, no endpoint, and no model but those that
@@ -233,7 +233,7 @@ def _run(
 
 
 class _Models:
-    """The site's models by name, each opened once by the thread that searches, with a ledger of its own."""
+    """The site's models by name, each opened once by the thread that searches, with its own ledger."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

@@ -21,10 +21,11 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.answer_index import AnswerFilter
+from hoofbeat.reports.cut_texts import limited_in_words
 from hoofbeat.reports.item_views import system_name
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.page import linked_html
-from hoofbeat.reports.report_build import assemble, limited_in_words
+from hoofbeat.reports.report_build import assemble
 from hoofbeat.reports.section import report_kinds
 from hoofbeat.reports.tables import count_of, short_hash
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest
@@ -112,7 +113,7 @@ def report_details(folder: Folder) -> FolderDetails:
         report = assemble([artefact], title=artefact.manifest.title)
     except HoofbeatError as err:
         return FolderDetails(notes=(f"The figures can't be shown: {err.what}.",))
-    return FolderDetails(report.cards, report.notes, linked_html(report.blocks))
+    return FolderDetails(report.cards, (*report.warnings, *report.notes), linked_html(report.blocks))
 
 
 def _origin(artefact: Artefact) -> list[tuple[str, str]]:

@@ -27,6 +27,7 @@ from hoofbeat.reports.answer_index import (
     QuestionRow,
     index_answers,
 )
+from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, system_name
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.model import Block, Heading, Notice, Text
@@ -141,7 +142,7 @@ def _figures(group: OutcomeSet) -> RunFigures:
 
 def _notices(group: OutcomeSet) -> list[str]:
     """What a reader must know before the figures."""
-    told = []
+    told = cut_warnings(group.artefacts)
     if group.self_judged:
         told.append("The judge is the model that answered. A model tends to agree with itself.")
     if group.by_people:

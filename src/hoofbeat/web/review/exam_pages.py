@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from string import ascii_uppercase
 from typing import Annotated, Any
 
@@ -30,7 +31,7 @@ from hoofbeat.review.exam_sitting import (
     submit_answer,
     visible_case,
 )
-from hoofbeat.review.review_records import Person, ReviewRefusalError, not_here
+from hoofbeat.review.review_records import Person, ReviewItem, ReviewRefusalError, not_here
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.browse.open_folders import prepare_in_background
 from hoofbeat.web.page_rendering import ErrorOut, artefact_of, item_image, not_found, render
@@ -40,7 +41,7 @@ from hoofbeat.web.site import site_of, store_of, whole_site
 router = APIRouter()
 
 CLOCK = "exam-clock"
-"""Under this name the site may have a clock of its own in what it shares."""
+"""Under this name the site may have its own clock in what it shares."""
 
 
 def server_time(request: Request) -> float:
@@ -125,6 +126,12 @@ def _state(sitting: ExamSitting) -> ExamState:
 
 
 Me = Annotated[Person, Depends(require_person)]
+_OPTIONS = "Choose one option for each question."
+_OWN_WORDS = (
+    "Answer in your own words, in one or two sentences. Someone compares your answers with the reference answers "
+    "after the exam; until then they have no score."
+)
+_BOTH = f"Choose an option where there are options. Elsewhere: {_OWN_WORDS[0].lower()}{_OWN_WORDS[1:]}"
 _NO_QUESTION = "Your exam does not have this question."
 
 
@@ -151,7 +158,7 @@ def entrance(request: Request, person: Me, study: str) -> HTMLResponse:
         sitting=sitting,
         rules=sitting.rules,
         count=len(sitting.entries) or _count(sitting.rules, len(exam_items(store, study))),
-        said=_told(sitting.rules),
+        said=_told(sitting.rules, _ways(exam_items(store, study).values())),
     )
 
 
@@ -305,22 +312,29 @@ def _to(study: str) -> RedirectResponse:
     return RedirectResponse(f"/exam/{study}", status_code=303)
 
 
-def _told(rules: ExamRules) -> list[str]:
+def _ways(items: Iterable[ReviewItem]) -> set[bool]:
+    """Whether there are questions with options (True), without (False), or both."""
+    return {any(part.kind == "options" for part in item.shown) for item in items}
+
+
+def _told(rules: ExamRules, ways: set[bool]) -> list[str]:
     """What a person should know before the first question."""
     told = [
-        "Each question has one answer. You can't change an answer after you save it.",
+        _OPTIONS if ways == {True} else _OWN_WORDS if ways == {False} else _BOTH,
+        "You can't change an answer after you save it.",
         "You can answer a question later: continue, and come back to it.",
         "The time you spend on each question is recorded.",
-        "You see your result after the exam.",
+        "You see your result after the exam." if True in ways else "You see the reference answers after the exam.",
     ]
     if rules.stages:
         shares = ", ".join(f"{share}%" for share in rules.stages)
-        told.insert(1, f"Each case is shown in parts: {shares} of its sentences. You answer after each part.")
+        told.insert(2, f"Each case is shown in parts: {shares} of its sentences. You answer after each part.")
     if rules.minutes:
         told.insert(
-            2,
+            3,
             f"You have {rules.minutes:g} minutes for all questions together, from when you start. The clock keeps "
-            "running if you leave the page. When the time is up, marked answers count.",
+            "running if you leave the page. When the time is up, drafts count: what you chose or wrote and did not "
+            "save.",
         )
     told.append(
         "You may use the literature. Please do not ask a language model or a colleague."

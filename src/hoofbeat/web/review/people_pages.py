@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from msgspec import Struct
 
-from hoofbeat.errors import HoofbeatError
+from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.review.invitations import Throttle, secret_hash
 from hoofbeat.review.review_records import Event, Person, PersonRole, in_utc
 from hoofbeat.review.review_store import ReviewStore
@@ -36,6 +36,7 @@ KINDS = (
     "signed in",
     "signed out",
 )
+_KNOWN = "make a new link for them in the table, or add something to the name, such as the department"
 _PAGE = 50
 _SHOWN = 200
 _BOOKKEEPING = ("version", "origin", "changed", "link_until", "link_used")
@@ -282,6 +283,8 @@ def invite(
     named: PersonRole = role  # type: ignore[assignment]  # the review store refuses what is no role
     own = tuple(each.strip() for each in groups.split(",") if each.strip())
     try:
+        if known := store_of(request).person_called(name):
+            raise UsageError(f"{known.name!r} was invited before ({link_words(known)})", fix=_KNOWN)
         person, token = store_of(request).invite(
             name, named, by=admin.id, groups=own, studies=tuple(study or ()), days=site_of(request).settings.link_days
         )

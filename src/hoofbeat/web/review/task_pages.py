@@ -67,7 +67,7 @@ class WorklistItem(Struct, frozen=True, kw_only=True):
     number: int
 
     def neighbour(self, step: int) -> str | None:
-        """The item so many places further on the list."""
+        """The item that many places further down the list."""
         place = self.number - 1 + step
         return self.mine[place].item if 0 <= place < len(self.mine) else None
 

@@ -35,7 +35,7 @@
     if (clock && state.remaining !== null) ends = performance.now() + 1000 * state.remaining;
   };
 
-  // What is marked
+  // The draft: what is chosen or written and not saved yet
   let saving = Promise.resolve();
   let flush = () => {};
   if (form) {
@@ -65,7 +65,7 @@
           heard(await hoofbeat.post(form.dataset.draft, body));
           shut = false;
           last = body.answer;
-          kept.textContent = "Marked and kept; not given yet";
+          kept.textContent = "Draft kept. It is not saved as your answer yet.";
           return;
         } catch (error) {
           if (error.status) {

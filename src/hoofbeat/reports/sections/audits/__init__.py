@@ -181,7 +181,7 @@ def audit_chapter(
         leads=leads if facts.found.pairs else (),
         notes=notes(facts) if facts.found.pairs else (),
         figures=_figures(facts, said),
-        summary=audit_page_summary(facts, spans, serious, subject, doubts),
+        summary=audit_page_summary(facts, spans, serious, subject, doubts, decisions),
         files=(
             synthesis_file(audit, prefix),
             *(matrix_files(facts, strips, order, prefix) if facts.found.pairs else ()),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hoofbeat.audit.audit_doubts import doubt_words
+from hoofbeat.audit.case_records import CaseDecision, WorklistRow, newest
+from hoofbeat.audit.disagreement_cases import count_states, read_cases, worklist
 from hoofbeat.audit.findings.serious_divergence import SeriousPair
+from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.model import PlainSummary
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, question_texts
 from hoofbeat.reports.sections.audits.audit_summary import RateIntervals
@@ -15,6 +18,7 @@ from hoofbeat.text import cut, some_of
 
 _NAMED = 6
 _SERIOUS = 3
+_ALL_DECIDED = ("Nothing has to be decided now. Repeat the audit when a source changes.",)
 
 
 def audit_page_summary(
@@ -23,18 +27,26 @@ def audit_page_summary(
     serious: Sequence[SeriousPair],
     subject: str,
     doubts: tuple[str, ...] = (),
+    decisions: Sequence[CaseDecision] | None = None,
 ) -> PlainSummary | None:
-    """The page; None where nothing could be compared. `doubts` are why the audit can't tell that its sources agree."""
+    """The page; None where nothing could be compared.
+
+    `doubts` are why the audit can't tell that its sources agree; `decisions` are what a team decided on disagreements.
+    """
     if not facts.found.pairs:
         return None
+    rows = [] if decisions is None else worklist(facts.audit, read_cases(facts.audit), newest(decisions))
+    settled = {(row.case.question, frozenset(row.case.sources)) for row in rows if row.state == "closed"}
+    undecided = [pair for pair in serious if (pair.question, frozenset(pair.order)) not in settled]
     return PlainSummary(
         title=f"Do the sources agree? {subject}",
         subtitle=f"Folder: {facts.audit.artefact.path.name}.",
-        warning=doubt_words(doubts),
+        warning=" ".join(filter(None, (doubt_words(doubts), *cut_warnings([facts.audit.artefact])))),
         asked=_asked(facts),
         found=_found(facts, serious),
         sure=_sure(facts, spans),
-        todo=_todo(serious, doubts),
+        decided=_decided(facts, rows),
+        todo=_todo(undecided, doubts) if undecided or not settled else _ALL_DECIDED,
         limits=(
             "It does not say which source is right.",
             "A source counts as silent where no answer was found in what was read of it. It may still hold one.",
@@ -86,6 +98,26 @@ def _sure(facts: AuditFacts, spans: RateIntervals) -> tuple[str, ...]:
     told.append("The comparison was made by a language model, and language models err.")
     if judged_by_answerer(facts):
         told.append("The same model wrote the answers: it may miss its own errors.")
+    return tuple(told)
+
+
+def _decided(facts: AuditFacts, rows: Sequence[WorklistRow]) -> tuple[str, ...]:
+    """How many disagreements are decided, and what was decided on the most serious of them."""
+    if not rows:
+        return ()
+    counts = count_states(rows)
+    present = len(rows) - counts["gone"]
+    told = [f"{counts['closed']:,} of {count_of(present, 'disagreement')} between two sources are decided and closed."]
+    waiting = {name: counts[name] for name in ("escalated", "reopened") if counts[name]}
+    told += [f"{count:,} {'is' if count == 1 else 'are'} {name}." for name, count in waiting.items()]
+    signed = [(row.case, row.decision) for row in rows if row.decision is not None and row.state != "gone"]
+    for case, decision in signed[:_SERIOUS]:
+        parts = [decision.status_words(facts.names.short), decision.position.rstrip(". ")]
+        words = "; ".join(filter(None, (*parts, f"owner: {decision.owner}" if decision.owner else "")))
+        told.append(
+            f"“{cut(case.text, 100)}” ({facts.names.both(*case.sources)}): {words}. Signed by {decision.name}, "
+            f"{decision.date[:10]}."
+        )
     return tuple(told)
 
 

@@ -61,7 +61,7 @@ Pair = tuple[str, str, str]
 
 
 class PairSelection(Struct, frozen=True, kw_only=True):
-    """The pairs that the page shows, in their order, of so many in all."""
+    """The pairs that the page shows, in their order, and how many there are in all."""
 
     pairs: tuple[Comparison, ...]
     total: int
@@ -249,7 +249,7 @@ def questions_shown(facts: AuditFacts, most: int = ANSWERS) -> set[str]:
     spoken = facts.pairs.by_question(~facts.pairs.has([facts.domain.absent]))
     kept: set[str] = set()
     for place in order:
-        most -= round((2 * int(spoken[place])) ** 0.5) + 1  # so many sources that speak have so many pairs
+        most -= round((2 * int(spoken[place])) ** 0.5) + 1  # the pairs of the sources that speak
         if most < 0 and kept:
             break
         kept.add(facts.pairs.questions[place])

@@ -123,7 +123,7 @@ def _told(tables: Sequence[SynthesisTable], left: int, file: str) -> str:
     made = sum(
         each.first_sentence for table in tables for row in table.rows for cell in row.cells for each in cell.statements
     )
-    told = ["Questions down, institutions across. Each statement links to its passage."]
+    told = ["What each institution says on each question. Each statement links to its passage."]
     if any(table.part for table in tables):
         told.append(
             f"A page has at most {ROWS} questions and {COLUMNS} institutions; longer tables continue on the next."

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hoofbeat.answering.conditions import ConditionKind, parse_condition
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference, differences
+from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.model import Lead, PlainSummary
 from hoofbeat.reports.section import share_in_words
 from hoofbeat.reports.sections.scores.accuracy_table import missing
@@ -103,6 +104,7 @@ def score_summary(
     return PlainSummary(
         title=subject,
         subtitle=f"Folders: {some_of([each.path.name for each in group.artefacts], _NAMED)}.",
+        warning=" ".join(cut_warnings(group.artefacts)),
         asked=_asked(group, len(ranked)),
         found=_found(group, ranked),
         sure=_sure(group, ranked, first_two),
