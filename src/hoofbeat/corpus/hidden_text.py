@@ -36,7 +36,7 @@ _UNSEEN = re.compile(
     "|(?P<direction>[\u202a-\u202e\u2066-\u2069])"
 )
 _FIRST = re.compile(f"[\U0001f3f4\U000e0000-\U000e007f{_SELECTORS}{_NO_WIDTH}\u202a-\u202e\u2066-\u2069]")
-"""What the choices above begin with: searching for them took half the time of reading an article, for a class little."""
+"""What the choices above begin with: searching for them took half the time of reading an article, this takes little."""
 _ASCII = bytes(range(128))
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _WHYS = {

@@ -148,9 +148,10 @@ def _character(match: re.Match[str]) -> str:
 
 def _strip_namespaces(root: etree._Element, data: bytes) -> None:
     """Give elements in a namespace their plain names; only those are looked for that the file declares and uses."""
-    declared = {_declared_name(match) for match in _DECLARATION.finditer(data) if _is_used(match[1], data)}
+    pairs = {(match[1], _declared_name(match)) for match in _DECLARATION.finditer(data)}
+    declared = {name for prefix, name in pairs if name not in _ATTRIBUTE_NAMESPACES and _is_used(prefix, data)}
     wide = data[:2] in {b"\xff\xfe", b"\xfe\xff"} or None in declared
-    names = sorted(name for name in declared if name and name not in _ATTRIBUTE_NAMESPACES)
+    names = sorted(filter(None, declared))
     if wide:
         names = sorted(
             {str(element.tag).partition("}")[0][1:] for element in root.iter("{*}*") if "}" in str(element.tag)}
