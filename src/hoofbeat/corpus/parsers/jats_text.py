@@ -53,7 +53,12 @@ def inline_text(element: etree._Element | None) -> str:
 
 def child_text(element: etree._Element, name: str) -> str:
     """The text of the first child of that name."""
-    return inline_text(element.find(name) if "/" in name else next(element.iterchildren(name), None))
+    return inline_text(next(element.iterchildren(name), None))
+
+
+def grandchild(element: etree._Element, parent: str, name: str) -> etree._Element | None:
+    """The first element of that name in children named `parent`: what `find` gives, at a fraction of its time."""
+    return next((found for each in element.iterchildren(parent) for found in each.iterchildren(name)), None)
 
 
 def href(element: etree._Element) -> str:
@@ -144,7 +149,7 @@ def _before(parent: etree._Element, node: etree._Element) -> str:
     return (parent.text if before is None else before.tail) or ""
 
 
-_SPANNING = etree.XPath(".//*[@rowspan != '1' or @colspan != '1']")
+_SPANNING = etree.XPath("descendant::*/@rowspan[. != '1']/.. | descendant::*/@colspan[. != '1']/..")
 """The cells of a table that span several."""
 _CELLS = frozenset({"td", "th", "entry"})
 
