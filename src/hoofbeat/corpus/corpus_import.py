@@ -336,6 +336,7 @@ class _Import:
         self._ids: dict[str, tuple[str, bytes]] = {}
         self._files: dict[bytes, str] = {}
         self._given: dict[int, str] = {}
+        self._work_folder = str(folder / _WORK)
 
     def all(self, sources: Iterator[_Source], read: _Read, task: Task) -> None:
         """Read all sources and write the tables."""
@@ -355,11 +356,13 @@ class _Import:
         for number, source in enumerate(sources):
             self._given[number] = source.name
             about = self._table.about(source.path) if self._table is not None else FrontMatter()
-            folder = str(self._work(number))
-            yield ReadJob(number, source.path, folder, self._mapping, self._facets, about, self._keep_hidden)
+            yield ReadJob(
+                number, source.path, self._work(number), self._mapping, self._facets, about, self._keep_hidden
+            )
 
-    def _work(self, number: int) -> Path:
-        return self.folder / _WORK / str(number)
+    def _work(self, number: int) -> str:
+        """The folder of a job; as text, since a few Paths per file are a good part of what the command itself does."""
+        return f"{self._work_folder}{os.sep}{number}"
 
     def _file(self, name: str, done: ReadResult, documents: IO[bytes], rejected: IO[bytes], inputs: IO[bytes]) -> None:
         work = self._work(done.number)
@@ -378,10 +381,10 @@ class _Import:
                 documents.write(item.line + b"\n")
                 self._files.setdefault(done.digest, name)
                 self._keep(item, work)
-        if work.exists():
+        if os.path.exists(work):  # noqa: PTH110 - see `_work`
             shutil.rmtree(work, ignore_errors=True)
 
-    def _keep(self, item: ImportedDocument, work: Path) -> None:
+    def _keep(self, item: ImportedDocument, work: str) -> None:
         self.kept += 1
         if item.hidden:
             self.hidden.update(each.why for each in item.hidden)
@@ -393,7 +396,7 @@ class _Import:
         if item.images:
             place = self.folder / "images" / item.id
             place.parent.mkdir(exist_ok=True)
-            (work / "images" / item.id).rename(place)
+            Path(work, "images", item.id).rename(place)
 
     def _problem(self, item: Item, name: str) -> tuple[str, str] | None:
         """Why an item is not taken (in full, and in short), or None; a document that is taken is remembered."""
