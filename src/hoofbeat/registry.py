@@ -71,6 +71,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._found: dict[str, dict[str, Extension]] = {}
+        self._in_order: dict[str, tuple[Extension, ...]] = {}
         self._complete: set[str] = set()
         self._plugins: dict[str, Plugin] = {}
         self._files: dict[Path, list[Extension]] = {}
@@ -87,7 +88,7 @@ class Registry:
             if name not in known:
                 raise self._unknown(kind, name, list(known))
             found = known[name]
-        return found  # type: ignore[return-value]  # filed under its kind by `_add`
+        return found  # type: ignore[return-value]  # filed under its kind by `_file`
 
     def has(self, kind: type[Extension], name: str) -> bool:
         """Whether there is such an extension."""
@@ -97,8 +98,11 @@ class Registry:
         """Every extension of a kind, by name; imports all built-in files of that kind."""
         self._load_announced()
         self._import_all(kind)
-        found = self._found.get(kind.extension_kind, {})
-        return tuple(found[name] for name in sorted(found))  # type: ignore[misc]
+        listed = self._in_order.get(kind.extension_kind)
+        if listed is None:  # kept, since an import asks several times per file
+            found = self._found.get(kind.extension_kind, {})
+            listed = self._in_order[kind.extension_kind] = tuple(found[name] for name in sorted(found))
+        return listed  # type: ignore[return-value]  # filed under its kind by `_file`
 
     def names(self, kind: type[Extension]) -> tuple[str, ...]:
         """The names of all extensions of a kind."""
@@ -187,8 +191,12 @@ class Registry:
                     f"there is already a {each.extension_kind} {each.name!r}", where=where, fix="give it another name"
                 )
         for each in own:
-            self._found.setdefault(each.extension_kind, {})[each.name] = each
+            self._file(each)
         return own
+
+    def _file(self, extension: Extension) -> None:
+        self._found.setdefault(extension.extension_kind, {})[extension.name] = extension
+        self._in_order.pop(extension.extension_kind, None)
 
     def _import_all(self, kind: type[Extension]) -> None:
         if kind.extension_kind in self._complete:
@@ -205,7 +213,7 @@ class Registry:
             return
         for each in _extensions(importlib.import_module(full)):
             if each.extension_package == package:
-                self._found.setdefault(each.extension_kind, {})[each.name] = each
+                self._file(each)
 
     @staticmethod
     def _unknown(kind: type[Extension], name: str, known: list[str]) -> UsageError:

@@ -130,9 +130,16 @@ def whole_number(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None
 
 
+_SPACES = ("\n", "\t", "\u00a0", "\u2003", "\u2009")
+"""White space that is common in articles, beside the space."""
+
+
 def squeeze(text: str) -> str:
     """Text of a source with every run of white space made one space, and invisible and control characters removed."""
-    plain = text.replace("\n", " ").replace("\t", " ")
+    plain = text
+    if not plain.isprintable():
+        for space in _SPACES:
+            plain = plain.replace(space, " ")
     if plain.isprintable():  # so it has no white space but spaces, and need not be split into words
         while "  " in plain:
             plain = plain.replace("  ", " ")
@@ -145,6 +152,8 @@ def squeeze(text: str) -> str:
 
 _EXPONENT = re.compile(r"[+\-−–]?\d{1,3}")
 _POWERS = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
+_LONGEST_BASE = 4
+"""Three letters of a unit and the character before them: the end of a long text is all that is looked at."""
 _BASE = re.compile(r"[\d⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]\Z|(?<![^\W\d_])(?:[kcdmµμ]?m|s|h|min|[dm]?l|k?g|mg)\Z", re.IGNORECASE)
 
 
@@ -154,7 +163,7 @@ def raised(before: str, text: str) -> str:
     Without it "10<sup>9</sup>" would be read as 109. A superscript number after a word is a note mark and stays one.
     """
     power = text.strip()
-    return power.translate(_POWERS) if _EXPONENT.fullmatch(power) and _BASE.search(before) else text
+    return power.translate(_POWERS) if _EXPONENT.fullmatch(power) and _BASE.search(before[-_LONGEST_BASE:]) else text
 
 
 # Normal forms

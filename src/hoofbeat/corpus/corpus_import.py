@@ -356,6 +356,7 @@ class _Import:
         self._ids: dict[str, tuple[str, bytes]] = {}
         self._files: dict[bytes, str] = {}
         self._given: dict[int, str] = {}
+        self._work_folder = str(folder / _WORK)
 
     @property
     def _is_full(self) -> bool:
@@ -385,13 +386,14 @@ class _Import:
             self._given[number] = source.name
             asked = self._choices
             about = asked.table.about(source.path) if asked.table is not None else FrontMatter()
-            folder = str(self._work(number))
+            folder = self._work(number)
             yield ReadJob(
                 number, source.path, folder, asked.mapping, asked.facets, about, asked.keep_hidden, asked.limit
             )
 
-    def _work(self, number: int) -> Path:
-        return self.folder / _WORK / str(number)
+    def _work(self, number: int) -> str:
+        """The folder of a job; as text, since a few Paths per file are a good part of what the command itself does."""
+        return f"{self._work_folder}{os.sep}{number}"
 
     def _file(self, name: str, done: ReadResult, documents: IO[bytes], rejected: IO[bytes], inputs: IO[bytes]) -> None:
         work = self._work(done.number)
@@ -412,10 +414,10 @@ class _Import:
                 documents.write(item.line + b"\n")
                 self._files.setdefault(done.digest, name)
                 self._keep(item, work)
-        if work.exists():
+        if os.path.exists(work):  # noqa: PTH110 - see `_work`
             shutil.rmtree(work, ignore_errors=True)
 
-    def _keep(self, item: ImportedDocument, work: Path) -> None:
+    def _keep(self, item: ImportedDocument, work: str) -> None:
         self.kept += 1
         if item.hidden:
             self.hidden.update(each.why for each in item.hidden)
@@ -427,7 +429,7 @@ class _Import:
         if item.images:
             place = self.folder / "images" / item.id
             place.parent.mkdir(exist_ok=True)
-            (work / "images" / item.id).rename(place)
+            Path(work, "images", item.id).rename(place)
 
     def _problem(self, item: Item, name: str) -> tuple[str, str] | None:
         """Why an item is not taken (in full, and in short), or None; a document that is taken is remembered."""

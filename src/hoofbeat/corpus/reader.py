@@ -192,7 +192,7 @@ def companions(names: Collection[str]) -> frozenset[str]:
 
 def holds_documents(path: Path, *, mapping: str = "") -> bool:
     """Whether a file found in a folder is taken for documents."""
-    return is_known(path.name) and _find_reader(path).holds_documents(path, mapping)
+    return _find_reader(path).holds_documents(path, mapping)
 
 
 def is_passage(document: Document) -> bool:

@@ -116,7 +116,7 @@ class _Job(NamedTuple):
 class _Worker:
     """One process, the thread that listens to it and the thread that writes to it."""
 
-    def __init__(self, work: bytes, guarded: bool, answers: queue.Queue[tuple[_Worker, bytes | None]]) -> None:
+    def __init__(self, work: bytes, guarded: bool, answers: queue.SimpleQueue[tuple[_Worker, bytes | None]]) -> None:
         command = [sys.executable, "-P", "-c", _SERVE.format(path=sys.path, guarded=guarded)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
         self.jobs: deque[_Job] = deque()
@@ -167,7 +167,7 @@ class ProcessPool:
         self._work = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
         self._most = max(1, workers)
         self._guard = guard
-        self._answers: queue.Queue[tuple[_Worker, bytes | None]] = queue.Queue()
+        self._answers: queue.SimpleQueue[tuple[_Worker, bytes | None]] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
         self._again: deque[_Job] = deque()
 

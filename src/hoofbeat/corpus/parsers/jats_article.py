@@ -20,7 +20,7 @@ from typing import Any
 from lxml import etree
 
 from hoofbeat.corpus.parsers.foreign_xml import check_depth, parse_foreign, xml_refusal
-from hoofbeat.corpus.parsers.jats_text import LANGUAGE, ArticleText, child_text, href, inline_text
+from hoofbeat.corpus.parsers.jats_text import LANGUAGE, ArticleText, child_text, grandchild, href, inline_text
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.text import safe_id, whole_number
@@ -148,9 +148,10 @@ def _character(match: re.Match[str]) -> str:
 
 def _strip_namespaces(root: etree._Element, data: bytes) -> None:
     """Give elements in a namespace their plain names; only those are looked for that the file declares and uses."""
-    declared = {_declared_name(match) for match in _DECLARATION.finditer(data) if _is_used(match[1], data)}
+    pairs = {(prefix, _declared_name(name)) for prefix, name in set(_DECLARATION.findall(data))}
+    declared = {name for prefix, name in pairs if name not in _ATTRIBUTE_NAMESPACES and _is_used(prefix, data)}
     wide = data[:2] in {b"\xff\xfe", b"\xfe\xff"} or None in declared
-    names = sorted(name for name in declared if name and name not in _ATTRIBUTE_NAMESPACES)
+    names = sorted(filter(None, declared))
     if wide:
         names = sorted(
             {str(element.tag).partition("}")[0][1:] for element in root.iter("{*}*") if "}" in str(element.tag)}
@@ -159,14 +160,13 @@ def _strip_namespaces(root: etree._Element, data: bytes) -> None:
         element.tag = str(element.tag).rpartition("}")[2]
 
 
-def _is_used(prefix: bytes | None, data: bytes) -> bool:
+def _is_used(prefix: bytes, data: bytes) -> bool:
     """Whether an element of the file has a prefix; none at all is used by all elements."""
-    return prefix is None or b"<" + prefix + b":" in data
+    return not prefix or b"<" + prefix + b":" in data
 
 
-def _declared_name(match: re.Match[bytes]) -> str | None:
+def _declared_name(name: bytes) -> str | None:
     """A declared namespace; None where it is written in a way that has to be resolved first."""
-    name = match.group(2)
     return name.decode("ascii") if name.isascii() and not set(b"&{}\n\t") & set(name) else None
 
 
@@ -207,11 +207,10 @@ def _parts(article: etree._Element, name: str, how_read: tuple[str, ...]) -> Ite
 
 
 def _meta(article: etree._Element) -> etree._Element:
-    for path in ("./front/article-meta", "./front-stub"):
-        found = article.find(path)
-        if found is not None:
-            return found
-    return etree.Element("article-meta")
+    found = grandchild(article, "front", "article-meta")
+    if found is None:
+        found = next(article.iterchildren("front-stub"), None)
+    return etree.Element("article-meta") if found is None else found
 
 
 def _document(
@@ -270,8 +269,8 @@ _SPOKEN_PARTS = (("non ?-?commercial", "NC"), ("no ?-?deriv", "ND"), ("share ?-?
 
 def article_title(meta: etree._Element) -> str:
     """Title and subtitle."""
-    title = child_text(meta, "title-group/article-title")
-    subtitle = child_text(meta, "title-group/subtitle")
+    title = inline_text(grandchild(meta, "title-group", "article-title"))
+    subtitle = inline_text(grandchild(meta, "title-group", "subtitle"))
     return f"{title}: {subtitle}" if subtitle else title
 
 
@@ -295,12 +294,12 @@ def _pmc(value: str) -> str:
 
 def article_facets(article: etree._Element, meta: etree._Element, ids: dict[str, str]) -> dict[str, str | list[str]]:
     """Facets of one article; what it does not state is left out."""
-    journal = article.find("./front/journal-meta")
+    journal = grandchild(article, "front", "journal-meta")
     dates = _dates(meta)
     licence = _licence(meta)
     facets: dict[str, str | list[str]] = {
         "journal": _journal(journal),
-        "publisher": "" if journal is None else child_text(journal, "publisher/publisher-name"),
+        "publisher": "" if journal is None else inline_text(grandchild(journal, "publisher", "publisher-name")),
         "year": min((date[:4] for date in dates.values()), default=""),
         "date": min((date for date in dates.values() if len(date) == 10), default=""),
         **{f"date-{kind}": date for kind, date in dates.items() if kind},
@@ -323,8 +322,8 @@ def article_facets(article: etree._Element, meta: etree._Element, ids: dict[str,
 def _journal(journal: etree._Element | None) -> str:
     if journal is None:
         return ""
-    title = journal.find(".//journal-title")
-    return inline_text(journal.find("journal-id") if title is None else title)
+    title = next(journal.iterdescendants("journal-title"), None)
+    return inline_text(next(journal.iterchildren("journal-id"), None) if title is None else title)
 
 
 def _distinct(meta: etree._Element, path: str) -> list[str]:
@@ -366,10 +365,10 @@ def _month_and_day(month: str, day: str) -> list[str]:
 
 
 def _licence(meta: etree._Element) -> etree._Element | None:
-    licence = meta.find("./permissions/license")
+    licence = grandchild(meta, "permissions", "license")
     if licence is None:
-        licence = meta.find("./license")
-    return meta.find("./permissions/license_ref") if licence is None else licence
+        licence = next(meta.iterchildren("license"), None)
+    return grandchild(meta, "permissions", "license_ref") if licence is None else licence
 
 
 def _address(licence: etree._Element) -> str:

@@ -34,6 +34,7 @@ _SPACED = frozenset(
 )
 _FORMULAS = frozenset({"disp-formula", "inline-formula", "chem-struct"})
 _SPECIAL = _UNSPOKEN | _SPACED | _FORMULAS | {"math", "tex-math", "sup"}
+_MATH_WORDS = frozenset({"mi", "mn", "mo"})
 _SUPERSCRIPT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 _EXPONENT = re.compile(r"[+\-−–]?\d{1,3}")
 _TEX = re.compile(r"\\begin\{document\}(.*?)\\end\{document\}", re.DOTALL)
@@ -52,7 +53,12 @@ def inline_text(element: etree._Element | None) -> str:
 
 def child_text(element: etree._Element, name: str) -> str:
     """The text of the first child of that name."""
-    return inline_text(element.find(name) if "/" in name else next(element.iterchildren(name), None))
+    return inline_text(next(element.iterchildren(name), None))
+
+
+def grandchild(element: etree._Element, parent: str, name: str) -> etree._Element | None:
+    """The first element of that name in children named `parent`: what `find` gives, at a fraction of its time."""
+    return next((found for each in element.iterchildren(parent) for found in each.iterchildren(name)), None)
 
 
 def href(element: etree._Element) -> str:
@@ -116,6 +122,8 @@ def _tex(node: etree._Element) -> str:
 def _math(node: etree._Element) -> str:
     """MathML as a line of text: fractions with a stroke, powers as powers; what it has no form for stands as it is."""
     tag = node.tag
+    if tag in _MATH_WORDS and not len(node):
+        return (node.text or "").strip()
     if tag in _UNSPOKEN:
         return ""
     parts = [_math(child) + (child.tail or "").strip() for child in node]
@@ -141,41 +149,38 @@ def _before(parent: etree._Element, node: etree._Element) -> str:
     return (parent.text if before is None else before.tail) or ""
 
 
-_SPANS = etree.XPath("boolean(.//@rowspan[. != '1'] | .//@colspan[. != '1'])")
-"""Whether any cell of a table spans several."""
+_SPANNING = etree.XPath("descendant::*/@rowspan[. != '1']/.. | descendant::*/@colspan[. != '1']/..")
+"""The cells of a table that span several."""
+_CELLS = frozenset({"td", "th", "entry"})
 
 
 def _span(cell: etree._Element, name: str) -> int:
-    value = cell.get(name)
-    if value is None or value == "1":
-        return 1
-    return max(1, min(whole_number(value) or 1, MAX_SPAN))
+    return max(1, min(whole_number(cell.get(name) or "") or 1, MAX_SPAN))
 
 
 def table_rows(table: etree._Element) -> Iterator[tuple[str, ...]]:
     """The cells of a table row by row; a cell that spans several leaves the others empty, so columns stay columns."""
     below: dict[int, int] = {}
     nested = any(inner is not table for inner in table.iter("table", "array"))
-    spans = _SPANS(table)
+    spanning = frozenset(_SPANNING(table))
     for row in table.iter("tr", "row"):
         if nested and next(row.iterancestors("table", "array"), table) is not table:
             continue
-        if not spans:
-            plain = tuple([inline_text(cell) for cell in row.iterchildren("td", "th", "entry")])
-            if any(plain):
-                yield plain
-            continue
         cells: list[str] = []
-        for cell in row.iterchildren("td", "th", "entry"):
+        for cell in row:
+            if cell.tag not in _CELLS:
+                continue
             if below:
                 _carried(cells, below)
-            rest, width = _span(cell, "rowspan") - 1, _span(cell, "colspan")
-            if rest:
-                below.update(dict.fromkeys(range(len(cells), len(cells) + width), rest))
-            cells.append(inline_text(cell))
-            if width > 1:
+            place = len(cells)
+            cells.append(inline_text(cell) if len(cell) else squeeze(cell.text or ""))
+            if cell in spanning:
+                rest, width = _span(cell, "rowspan") - 1, _span(cell, "colspan")
+                if rest:
+                    below.update(dict.fromkeys(range(place, place + width), rest))
                 cells.extend([""] * (width - 1))
-        _carried(cells, below)
+        if below:
+            _carried(cells, below)
         if any(cells):
             yield tuple(cells)
 

@@ -51,6 +51,7 @@ class TextBuilder:
         self._length = 0
         self._done: list[Section] = []
         self._open: Section | None = None
+        self._start = self._body = self._end = 0
         self._above: list[tuple[int, str]] = []
 
     def heading(self, text: str, level: int, *, role: str = "", page: int | None = None) -> None:
@@ -61,6 +62,7 @@ class TextBuilder:
         else:
             start = end = self._next()
         self._open = Section(heading=text, level=level, start=start, body=end, end=end, role=role, page=page)
+        self._start, self._body, self._end = start, end, end
 
     def nested_heading(self, text: str, level: int, *, page: int | None = None) -> None:
         """Begin a section with the role that its heading tells, or else that of the section it is part of."""
@@ -79,10 +81,10 @@ class TextBuilder:
         section = self._open
         assert section is not None
         start, end = self._append(text)
-        first = section.body == section.end and (section.heading == "" or section.body < start)
-        body = start if first else section.body
-        begin = start if first and not section.heading else section.start
-        self._open = msgspec.structs.replace(section, start=begin, body=body, end=end)
+        if self._body == self._end and (not section.heading or self._body < start):
+            self._body = start
+            self._start = self._start if section.heading else start
+        self._end = end
         return start, end
 
     def figure(
@@ -136,8 +138,8 @@ class TextBuilder:
     def _close(self) -> None:
         section = self._open
         self._open = None
-        if section is not None and (section.heading or section.end > section.start):
-            self._done.append(section)
+        if section is not None and (section.heading or self._end > self._start):
+            self._done.append(msgspec.structs.replace(section, start=self._start, body=self._body, end=self._end))
 
 
 MAX_HEADING = 80
