@@ -245,8 +245,9 @@ def run_one(stage: str, where: str, size: int, place: Path, url: str) -> None:
         if where == "ray":
             list(engine.map(square, range(8)))
         joining = time.perf_counter() - began
+        noted = watch(engine) if where == "ray" else []  # now, so that workers which open a shard know `Clock` already
         work = prepared(stage, place, Path(target), url)
-        noted = watch(engine) if where == "ray" else []
+        noted.clear()
         used = _cluster_cpu() if where == "ray" else 0.0
         wall, own, here = time.perf_counter(), _cpu(resource.RUSAGE_SELF), _cpu(resource.RUSAGE_CHILDREN)
         work()

@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hoofbeat.engine.engine import Part, PartGuard, Result
-from hoofbeat.engine.ray_worker import Envelope, PartKeeper, run_parts
+from hoofbeat.engine.ray_worker import Envelope, PartKeeper, pack, run_parts, unpack
 from hoofbeat.engine.worker import Raised
 from hoofbeat.errors import ClusterError
 from hoofbeat.version import __version__
@@ -102,7 +102,7 @@ class RayEngine:
                     run = task
                     if gpu or home is not None:
                         run = self._keeper(home(batch[0]) if home else next(turns), gpu=gpu).run
-                    waiting.append(run.remote(key, boxed, batch))
+                    waiting.append(run.remote(key, boxed, pack(batch)))
                 if not waiting:
                     return
                 results = self._taken(waiting.popleft())
@@ -149,7 +149,7 @@ class RayEngine:
         """The results of one task; its error, or what became of it."""
         errors = self._ray.exceptions
         try:
-            answer = self._ray.get(reference)
+            answer = unpack(self._ray.get(reference))
         except (errors.RayError, ConnectionError) as err:
             found = err.cause if isinstance(err, errors.RayTaskError) else err
             if not isinstance(found, errors.RayError | ConnectionError):
