@@ -22,6 +22,7 @@ from hoofbeat.corpus.funnel import filter_corpus
 from hoofbeat.corpus.specialties import label_corpus
 from hoofbeat.engine import ray_engine, running_on
 from hoofbeat.engine.ray_engine import RayEngine
+from hoofbeat.engine.ray_worker import pack, unpack
 from hoofbeat.errors import ClusterError, InputError
 from hoofbeat.models.encoders import vector_cache
 from hoofbeat.models.encoders.encoder_base import encoded_blocks
@@ -104,6 +105,7 @@ def test_indexes_and_vectors_give_the_same_bytes(source: Path, tmp_path: Path, m
     monkeypatch.setattr(vector_cache, "_BLOCK", 4)
     monkeypatch.setattr(postings, "_BLOCK", 4)
     monkeypatch.setattr(stored_texts, "_RECORDS", 4)
+    monkeypatch.setattr(stored_texts, "_FEWEST", 1)  # so that a stretch has several blocks
     corpus = Corpus(import_corpus(sorted(source.glob("d0*.md")), tmp_path / "corpus"))
 
     def build(folder: Path) -> None:
@@ -117,6 +119,22 @@ def test_indexes_and_vectors_give_the_same_bytes(source: Path, tmp_path: Path, m
     assert list((tmp_path / "cache" / "ray").rglob("vectors.npy"))
     steps = parse_filters("unique(embedding, 0.95)")
     on_both(lambda folder: filter_corpus(corpus, steps, folder), tmp_path / "filter")
+
+
+def test_small_arrays_travel_in_one_buffer_and_large_ones_are_read_in_place() -> None:
+    small, large = np.arange(100), np.arange(20_000.0)
+    packed = pack([("a", small), ("b", large)])
+    assert [len(each) for each in packed[1:]] == [large.nbytes]
+    (_, first), (_, second) = unpack(packed)
+    assert np.array_equal(first, small)
+    assert np.array_equal(second, large)
+    assert np.shares_memory(second, large)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_short_parts_share_a_task_and_stay_in_order() -> None:
+    with running_on("ray") as engine:
+        assert list(engine.map(square, range(500))) == [number * number for number in range(500)]
 
 
 @pytest.mark.usefixtures("cluster")

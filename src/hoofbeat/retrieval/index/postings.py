@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sized
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
@@ -73,10 +74,17 @@ def invert(numberer: Numberer, texts: list[str]) -> InvertedBlock:
     )
 
 
+class _InvertedPart(NamedTuple):
+    """The blocks of a part. From elsewhere their terms are numbered by their places in `names`."""
+
+    blocks: list[InvertedBlock]
+    names: list[str]
+
+
 class _Inverter:
     """The work of a worker that inverts blocks of texts. Threads share its numbers.
 
-    A process elsewhere has its own numbers, so its blocks come with the names of their terms.
+    A process elsewhere has its own numbers, so what it gives comes with the names of the terms.
     """
 
     def __init__(self, numberer: Numberer, *, elsewhere: bool = False) -> None:
@@ -86,14 +94,28 @@ class _Inverter:
     def __reduce__(self) -> tuple[Callable[..., _Inverter], tuple[Analyzer]]:
         return _inverter_elsewhere, (self.numberer.analyzer,)
 
-    def __call__(self, texts: list[str] | TextStretch) -> tuple[InvertedBlock, list[str]]:
-        block = invert(self.numberer, texts.read() if isinstance(texts, TextStretch) else texts)
-        return block, self.numberer.names_of(block.terms) if self._elsewhere else []
+    def __call__(self, texts: list[str] | TextStretch) -> _InvertedPart:
+        listed = texts.blocks() if isinstance(texts, TextStretch) else [texts]
+        blocks = [invert(self.numberer, block) for block in listed]
+        if not self._elsewhere:
+            return _InvertedPart(blocks, [])
+        places = np.zeros(len(self.numberer), np.int32)
+        for block in blocks:
+            places[block.terms] = 1
+        present = np.flatnonzero(places)
+        places[present] = np.arange(len(present))
+        named = [block._replace(terms=places[block.terms]) for block in blocks]
+        return _InvertedPart(named, self.numberer.names_of(present))
 
-    def numbered(self, found: tuple[InvertedBlock, list[str]]) -> InvertedBlock:
-        """The block with this command's numbers of its terms."""
-        block, names = found
-        return block._replace(terms=self.numberer.numbers_of(names)) if names else block
+    def numbered(self, found: _InvertedPart) -> Iterator[InvertedBlock]:
+        """The blocks with this command's numbers of their terms."""
+        if not found.names:
+            yield from found.blocks
+            return
+        numbers = self.numberer.numbers_of(found.names)
+        for block in found.blocks:
+            # lengths are kept: as a view they would hold the whole part in the cluster's memory
+            yield block._replace(terms=numbers[block.terms], lengths=block.lengths.copy())
 
 
 def _inverter_elsewhere(analyzer: Analyzer) -> _Inverter:
@@ -121,8 +143,8 @@ def invert_all(
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
         threads = min(available_cores(), _MOST_THREADS) if threads is None else max(1, threads)
         sees = texts.place.sees() if isinstance(texts, StoredTexts) else []
-        for found in current_engine().map(inverter, _blocks(texts), threads=True, workers=threads, sees=sees):
-            block = inverter.numbered(found)
+        parts = current_engine().map(inverter, _blocks(texts), threads=True, workers=threads, sees=sees)
+        for block in chain.from_iterable(map(inverter.numbered, parts)):
             if len(block.terms) and block.terms.max() >= len(totals):
                 totals = np.concatenate([totals, np.zeros(block.terms.max() + 1, np.int64)])
             totals[block.terms] += block.frequencies

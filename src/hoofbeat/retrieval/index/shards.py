@@ -75,17 +75,20 @@ class ShardEdges(NamedTuple):
         return [(number, mine) for number, mine in held if len(mine)]
 
 
-def merged(found: Iterable[Sequence[Ranking]], count: int, k: int) -> list[Ranking]:
-    """The `k` best of each of `count` queries in all shards, highest first, equal scores in the collection's order."""
+def merged(found: Iterable[Rankings], count: int, k: int) -> list[Ranking]:
+    """The `k` best of each of `count` queries in all shards, highest first, equal scores in the collection's order.
+
+    Shards come in the order of the collection, and equal scores of one shard are in that order.
+    """
     shards = list(found)
     results = []
     for number in range(count):
-        own = [each[number] for each in shards]
+        own = [each.ranking(number) for each in shards]
         if not own:
             results.append(Ranking.empty())
             continue
         indices, scores = (np.concatenate(part) for part in zip(*own, strict=True))
-        order = np.lexsort((indices, -scores))[:k]
+        order = np.argsort(-scores, kind="stable")[:k]
         results.append(Ranking(indices[order], scores[order]))
     return results
 
@@ -248,7 +251,7 @@ class _LexicalSearch:
     def __reduce__(self) -> tuple[type[_LexicalSearch], tuple[Any, ...]]:
         return _LexicalSearch, self._given
 
-    def __call__(self, part: _LexicalPart) -> list[Ranking]:
+    def __call__(self, part: _LexicalPart) -> Rankings:
         bm25 = self._bm25(part.shard)
         known = bm25.postings.vocabulary.terms
         numbers = np.array([known.get(name, -1) for name in part.queries.names], np.int64)
@@ -260,7 +263,7 @@ class _LexicalSearch:
             mine = there[terms]
             bags.append(QueryBag(numbers[terms[mine]], counts[mine], None if weights is None else weights[mine]))
         first = self._given[0].edges.passages[part.shard]
-        return [Ranking(indices + first, scores) for indices, scores in bm25.search_bags(bags, part.k, part.allowed)]
+        return Rankings.of(bm25.search_bags(bags, part.k, part.allowed), first)
 
     def _bm25(self, number: int) -> Bm25:
         if number not in self._open:
@@ -330,7 +333,10 @@ class _DensePart(NamedTuple):
 
 
 class _DenseSearch:
-    """The work of searching shards of vectors: whoever does it keeps the shards open."""
+    """The work of searching shards of vectors: whoever does it keeps the shards open.
+
+    It gives the rankings of all queries together, or those of each query in partitions.
+    """
 
     def __init__(self, places: tuple[PartPlace, ...], edges: ShardEdges, store: str) -> None:
         self._given = places, edges, store
@@ -345,10 +351,7 @@ class _DenseSearch:
         if part.bounds is not None:
             found = searcher.search_parts(part.queries, part.k, part.bounds, part.parts)
             return [each._replace(indices=each.indices + first) for each in found]
-        return [
-            Rankings(indices + first, scores, np.array([0, len(indices)]))
-            for indices, scores in searcher.search(part.queries, part.k, part.allowed)
-        ]
+        return [Rankings.of(searcher.search(part.queries, part.k, part.allowed), first)]
 
     def _searcher(self, number: int) -> DenseSearcher | PieceSearcher:
         if number not in self._open:
@@ -382,7 +385,7 @@ class ShardedDense:
         check_k(k)
         parts = [_DensePart(number, queries, k, allowed=mine) for number, mine in self._edges.searched(allowed)]
         found = _on_shards(self._work, parts, self._place)
-        return merged(([each.ranking(0) for each in shard] for shard in found), len(queries), k)
+        return merged((together for (together,) in found), len(queries), k)
 
     def search_parts(
         self, queries: Vectors, k: int, bounds: Indices, parts: Sequence[int] | None = None

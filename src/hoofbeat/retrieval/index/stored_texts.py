@@ -1,12 +1,13 @@
 """The texts of a collection that is kept in a file: workers of a cluster read their stretch of it by themselves.
 
 Analysis is so quick that reading, packing and sending every text would keep the command busier than its workers. So a
-worker gets two numbers, and reads the file, which is the same on all machines.
+worker gets the places of some blocks, and reads the file, which is the same on all machines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from hoofbeat.records import Passage
@@ -18,19 +19,22 @@ PASSAGES = "passages.jsonl"
 """The file of a collection's passages in their part."""
 
 _RECORDS = 1 << 15
-_BYTES = 4 << 20  # of lines: enough that the names of a stretch's terms weigh little, few enough for a quick sort
+_BYTES = 4 << 20  # of lines in a block: few enough for a quick sort
+_TOGETHER = 8  # blocks in a stretch: a stretch names its terms once, and most terms are in all of its blocks
+_FEWEST = 32  # stretches before blocks are taken together: every worker should have some
 
 
 class TextStretch(NamedTuple):
-    """Some passages in the order of the collection, by their places."""
+    """Some passages in the order of the collection: where their blocks begin, and where the last one ends."""
 
     place: PartPlace
-    first: int
-    last: int
+    edges: tuple[int, ...]
 
-    def read(self) -> list[str]:
-        """What retrievers read of each passage."""
-        return [indexed_text(passage) for passage in opened(self.place)[self.first : self.last]]
+    def blocks(self) -> Iterator[list[str]]:
+        """What retrievers read of each passage, block by block."""
+        passages = opened(self.place)
+        for first, last in pairwise(self.edges):
+            yield [indexed_text(passage) for passage in passages[first:last]]
 
 
 class StoredTexts(NamedTuple):
@@ -39,9 +43,12 @@ class StoredTexts(NamedTuple):
     place: PartPlace
 
     def stretches(self) -> Iterator[TextStretch]:
-        """The passages in stretches of limited number and length."""
-        for stretch in opened(self.place).stretches(_RECORDS, _BYTES):
-            yield TextStretch(self.place, stretch.start, stretch.stop)
+        """The passages in stretches of a few blocks of limited number and length."""
+        blocks = list(opened(self.place).stretches(_RECORDS, _BYTES))
+        together = min(_TOGETHER, max(1, len(blocks) // _FEWEST))
+        for first in range(0, len(blocks), together):
+            some = blocks[first : first + together]
+            yield TextStretch(self.place, (*(block.start for block in some), some[-1].stop))
 
 
 def opened(place: PartPlace) -> IndexedTable[Passage]:

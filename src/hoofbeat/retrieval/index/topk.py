@@ -33,14 +33,24 @@ class Ranking(NamedTuple):
 
 
 class Rankings(NamedTuple):
-    """Rankings of one query in parts of a collection, one after the other: the nth is `edges[n]:edges[n + 1]`."""
+    """Rankings one after the other: the nth is `edges[n]:edges[n + 1]`.
+
+    They are of one query in parts of a collection, or of several queries in one part.
+    """
 
     indices: Indices
     scores: Floats
     edges: Indices
 
+    @classmethod
+    def of(cls, rankings: Sequence[Ranking], first: int = 0) -> Rankings:
+        """These rankings, with positions counted from `first`: three arrays travel quicker than many."""
+        none = Ranking.empty()
+        indices, scores = (np.concatenate(part) for part in zip(none, *rankings, strict=True))
+        return cls(indices + first, scores, np.cumsum([0, *(len(each.indices) for each in rankings)]))
+
     def ranking(self, number: int) -> Ranking:
-        """The ranking in the nth part."""
+        """The nth ranking."""
         part = slice(self.edges[number], self.edges[number + 1])
         return Ranking(self.indices[part], self.scores[part])
 
