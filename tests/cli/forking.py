@@ -83,8 +83,8 @@ def run(request: dict[str, Any]) -> NoReturn:
     """Be the command: never comes back."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    for number, name in ((1, "out"), (2, "err")):  # each at the end of its file, for both may be one
+        os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     os.chdir(request["folder"])
     os.environ.clear()
