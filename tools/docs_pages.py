@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,6 +28,8 @@ _VARIES = re.compile(r"\b\d+(?:\.\d+)?(?= (?:s|ms|min|MB|KB|GB)\b)")
 _PROGRESS = re.compile(r"^  .*: \d+ of (?:\d+|\?)(?:, about .* left)?\n", re.MULTILINE)
 _PROCESSOR = re.compile(r"\d+(?:\.\d+)?")
 _WIDTH = "100"
+Shell = Callable[[str, Path, dict[str, str]], tuple[int, str]]
+"""Runs a line in a folder with an environment."""
 
 
 class Block(Struct, frozen=True):
@@ -49,12 +51,8 @@ def blocks(text: str) -> Iterator[Block]:
         yield Block(tuple(lines), found["output"], start, end, int(head[1]) if head else None)
 
 
-def run(command: str, folder: Path) -> str:
-    """What a command prints, messages and output together; one that fails is an error."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "HOOFBEAT_LEDGER"))
-    }
-    environment |= {"COLUMNS": _WIDTH, "NO_COLOR": "1", "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+def in_bash(command: str, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
+    """Run a line in a shell of its own: its exit code, and what it prints, messages and output together."""
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -63,18 +61,27 @@ def run(command: str, folder: Path) -> str:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    printed = done.stdout.decode()
-    if done.returncode:
-        raise RuntimeError(f"{command}\nended with {done.returncode}:\n{printed}")
+    return done.returncode, done.stdout.decode()
+
+
+def run(command: str, folder: Path, shell: Shell = in_bash) -> str:
+    """What a command prints; one that fails is an error."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "HOOFBEAT_LEDGER"))
+    }
+    environment |= {"COLUMNS": _WIDTH, "NO_COLOR": "1", "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    code, printed = shell(command, folder, environment)
+    if code:
+        raise RuntimeError(f"{command}\nended with {code}:\n{printed}")
     printed = _PROGRESS.sub("", printed.replace(f"{folder}{os.sep}", ""))  # said now and then, by the clock
     return _VARIES.sub("…", printed).strip("\n")
 
 
-def refreshed(text: str, folder: Path) -> str:
+def refreshed(text: str, folder: Path, shell: Shell = in_bash) -> str:
     """The page with what its commands print now; they are run in the folder."""
     parts, place = [], 0
     for block in blocks(text):
-        printed = [run(command, folder) for command in block.commands]
+        printed = [run(command, folder, shell) for command in block.commands]
         if block.output is None:
             continue
         lines = "\n".join(filter(None, printed)).splitlines()

@@ -14,12 +14,13 @@ from hoofbeat.answering import PlannedAnswer, answer_all
 from hoofbeat.answering.answer_calls import likelihood_calls
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.benchmarks.export import export_benchmark
-from hoofbeat.models import embedded, weight_files
+from hoofbeat.models import embedded
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Counts
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
-from tests.models.llama_numpy import Llama, Weights, f32_copy
+from tests.models.gguf_files import f32_copy
+from tests.models.llama_numpy import Llama, Weights
 from tests.models.support import a_model, ledger_in
 
 QUESTIONS = [
@@ -98,9 +99,8 @@ def test_the_embedded_weights_are_scored_as_the_harness_scores_them_in_numpy(
 ) -> None:
     """The harness on log-likelihoods of a forward pass in numpy, ours on those of the server, the same weights."""
     needs_weights("smollm2-135m")
-    source = weight_files.weight_path("smollm2-135m")
     task = harness_task(tmp_path)
-    path = f32_copy(source, tmp_path_factory)
+    path = f32_copy(tmp_path_factory)
     reference = Llama(Weights(path), np.float32)
     totals: dict[str, list[float]] = {}
     with embedded.start_embedded(str(path), context=512, threads=1) as server:

@@ -17,21 +17,21 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import sys
 import threading
 from contextlib import suppress
 from functools import cache
 from typing import Any, NoReturn
 
-import hoofbeat.cli
-from hoofbeat.cli import cli, main
+import hoofbeat
+from hoofbeat.cli import main
 from hoofbeat.errors import HoofbeatError
 
 
 def serve() -> None:
     """Answer requests until there are no more."""
-    for name in cli.list_commands(None):  # type: ignore[arg-type]
-        importlib.import_module(f"{hoofbeat.cli.__name__}.{name}")
+    import_all()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     gc.freeze()
@@ -46,6 +46,19 @@ def serve() -> None:
         print(json.dumps({"pid": child}), file=answers, flush=True)
         _, status = os.waitpid(child, 0)
         print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), file=answers, flush=True)
+
+
+_LATE = ("numpy.ma", "numpy.random", "rich._emoji_codes")
+"""What other packages import when they are first used."""
+
+
+def import_all() -> None:
+    """Import every module of the package: verbs import most of what they need only when they run."""
+    for module in pkgutil.walk_packages(hoofbeat.__path__, f"{hoofbeat.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    for name in _LATE:
+        importlib.import_module(name)
 
 
 @cache
@@ -70,8 +83,8 @@ def run(request: dict[str, Any]) -> NoReturn:
     """Be the command: never comes back."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    for number, name in ((1, "out"), (2, "err")):  # each at the end of its file, for both may be one
+        os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     os.chdir(request["folder"])
     os.environ.clear()

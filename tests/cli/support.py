@@ -21,7 +21,7 @@ from hoofbeat.records import Question
 from hoofbeat.registry import PLUGINS_VARIABLE
 from hoofbeat.store import Counts
 
-__all__ = ["RunningCommand", "environment", "hoofbeat", "invented_benchmark", "json_of", "start"]
+__all__ = ["RunningCommand", "environment", "hoofbeat", "invented_benchmark", "json_of", "printed", "start"]
 
 _LONGEST = 840
 """Seconds for one command on a busy machine; a test has a limit for all that it does, which ends it earlier."""
@@ -60,6 +60,12 @@ def hoofbeat(
     return subprocess.CompletedProcess(words, returned, out, err)
 
 
+def printed(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+    """The exit code of the command, and what a terminal would show: messages and output together."""
+    code, shown, _ = _forks().run(words, folder, environment, together=True)
+    return code, shown
+
+
 class _Forks:
     """The process that forks, started when the first command is run."""
 
@@ -81,15 +87,17 @@ class _Forks:
         folder: Path,
         environment: Mapping[str, str],
         started: Callable[[int], None] = lambda _: None,
+        *,
+        together: bool = False,
     ) -> tuple[int, str, str]:
         """Exit code, output and messages of one command; one that takes too long is killed.
 
-        `started` is told the id of its process.
+        `started` is told the id of its process. With `together`, messages are among the output, as in a terminal.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with tempfile.TemporaryDirectory() as kept, self._lock:
-            out, err = Path(kept, "out"), Path(kept, "err")
+            out, err = Path(kept, "out"), Path(kept, "out" if together else "err")
             request = {"words": words, "folder": str(folder), "environment": environment, "out": str(out)}
             print(json.dumps({**request, "err": str(err)}), file=self._process.stdin, flush=True)
             child = json.loads(self._process.stdout.readline())["pid"]

@@ -22,6 +22,7 @@ from hoofbeat.teaching import example, handbook_files
 from tests.cli.support import hoofbeat, json_of
 from tests.helpers import needs_weights, shared_data
 from tests.models.fault_server import FaultServer
+from tests.models.gguf_files import short_copy
 
 LINE = "hero[dense=0]"
 
@@ -259,15 +260,22 @@ def test_a_pack_of_a_plugin_file_is_used_by_its_name(tmp_path: Path) -> None:
     assert json_of(hoofbeat("--plugin", "acts.toml", *line, folder=tmp_path))["estimate"]["calls"] > 0
 
 
-def test_the_embedded_model_audits_two_sources(tmp_path: Path) -> None:
-    """One question to two sentences: every call is made by real weights, whatever so small a model makes of it."""
+def test_the_embedded_model_audits_two_sources(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One question to two sentences: every call is made by real weights, whatever so small a model makes of it.
+
+    The default model is loaded and may make no call; its short copy makes them.
+    """
     needs_weights("smollm2-135m")
     lines = [{"id": name, "text": text} for name, text in (("north", "Eat no grapefruit."), ("south", "Eat fruit."))]
     (tmp_path / "books.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     import_corpus([tmp_path / "books.jsonl"], tmp_path / "books", mapping="id=id,text=text", workers=1)
     question = Question(id="q1", text="May I eat grapefruit?")
     write_benchmark(tmp_path / "bench", [question], title="invented", inputs=[], counts=Counts(kept=1))
-    done = hoofbeat("audit", "books", "bench", "--max-tokens", "24", "--json", folder=tmp_path, code=1)
+    words = ("audit", "books", "bench", "--max-tokens", "24", "--json")
+    default = hoofbeat(*words, "--budget", "0calls", "-o", "default", folder=tmp_path, code=3)
+    assert "embedded" in default.stderr
+    short = f"embedded:{short_copy(tmp_path_factory)}"
+    done = hoofbeat(*words, "--model", short, folder=tmp_path, code=1)
     audit = Audit.open(tmp_path / "audit")
     assert json_of(done)["cost"]["calls"] >= 2
     assert audit.artefact.manifest.models["answer"].startswith("embedded")

@@ -13,10 +13,9 @@ from typing import Any
 
 import gguf
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from tests.helpers import made_once
+from tests.models.gguf_files import Reader
 
 Floats = NDArray[np.floating[Any]]
 
@@ -28,7 +27,7 @@ class Weights:
     """
 
     def __init__(self, path: Path) -> None:
-        reader = gguf.GGUFReader(path)
+        reader = Reader(path)
         self.fields = reader.fields
         self.tensors: dict[str, NDArray[np.float32]] = {
             tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
@@ -118,25 +117,3 @@ class Llama:
         gate = self._project(states, block, "ffn_gate")
         up = self._project(states, block, "ffn_up")
         return self._project(gate / (1 + np.exp(-gate)) * up, block, "ffn_down")
-
-
-def f32_copy(source: Path, factory: pytest.TempPathFactory) -> Path:
-    """The same model with every tensor as 32-bit floats; written once in a run of the tests."""
-    return made_once(factory, "smollm2-f32.gguf", lambda target: _write_f32(Weights(source), target))
-
-
-def _write_f32(weights: Weights, target: Path) -> None:
-    """Write the same model with every tensor as 32-bit floats, so that a runtime has no quantised kernels to use."""
-    writer = gguf.GGUFWriter(target, str(weights.fields["general.architecture"].contents()))
-    for key, field in weights.fields.items():
-        if key.startswith("GGUF.") or key in ("general.architecture", "general.file_type"):
-            continue
-        inner = field.types[-1] if len(field.types) > 1 else None
-        writer.add_key_value(key, field.contents(), field.types[0], inner)
-    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    for name, values in weights.tensors.items():
-        writer.add_tensor(name, np.ascontiguousarray(values))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()

@@ -15,7 +15,8 @@ from hoofbeat.errors import WeightsError
 from hoofbeat.models import Likelihood, Model, embedded, weight_files
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.store import Ledger
-from tests.models.llama_numpy import Llama, Weights, f32_copy
+from tests.models.gguf_files import f32_copy
+from tests.models.llama_numpy import Llama, Weights
 
 pytestmark = pytest.mark.slow
 
@@ -62,8 +63,8 @@ def gguf_path() -> Path:
 
 
 @pytest.fixture(scope="module")
-def exact_path(gguf_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return f32_copy(gguf_path, tmp_path_factory)
+def exact_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return f32_copy(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

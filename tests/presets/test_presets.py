@@ -22,6 +22,7 @@ from hoofbeat.store import Counts, open_artefact
 from tests.cli.test_kill import folder_bytes
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
+from tests.models.gguf_files import short_copy
 
 CUPCASE = """id,clean text,final diagnosis,distractor1,distractor2,distractor3
 1,A gardener had a painless nodule. Others came along the forearm.,Sporotrichosis,Cat scratch,Leishmaniasis,Erysipelas
@@ -267,12 +268,18 @@ def embedded_case(paper: str, sources: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("paper", ["cupcase", "clinbench", "ogcare", "r2med", "transplantqa"])
-def test_every_protocol_with_the_embedded_model(paper: str, sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Real weights answer and judge one question; what so small a model writes in a few tokens does not matter."""
+def test_every_protocol_with_the_embedded_model(
+    paper: str, sources: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real weights answer and judge one question; what so small a model writes in a few tokens does not matter.
+
+    ClinBench asks the default model, whole; the others ask its short copy.
+    """
     needs_weights("minilm")
-    needs_weights("smollm2-135m")
+    model = f"embedded:{short_copy(tmp_path_factory)}"
     monkeypatch.setattr(Model, "limit", lambda *_: 12)
-    made = run(paper, **embedded_case(paper, sources), limit=1)
+    options = {} if paper == "clinbench" else {"model": model}
+    made = run(paper, **embedded_case(paper, sources), **options, limit=1)
     assert made.manifest.kind == "report"
     folders = [folder for folder in Path("paper").iterdir() if folder.name not in ("protocol", "report")]
     costs = [open_artefact(path.parent).manifest.cost for each in folders for path in each.rglob("manifest.json")]

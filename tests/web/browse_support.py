@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,14 @@ class Visitor:
         )
 
     def get(self, path: str) -> Any:
-        """A page."""
+        """A page, once it is prepared: on a busy machine it may say first that it is not."""
+        deadline = time.monotonic() + 120
+        while (found := self.get_now(path)).status_code in (202, 503) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return found
+
+    def get_now(self, path: str) -> Any:
+        """A page, also one that says that it is being prepared."""
         return self._client.get(path)
 
     def post(self, path: str, **fields: str) -> Any:

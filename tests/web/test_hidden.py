@@ -10,6 +10,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -74,9 +75,16 @@ def shown(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-@pytest.fixture
-def hall(shown: Path, tmp_path: Path) -> Iterator[Hall]:
-    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+@pytest.fixture(scope="module")
+def hall(shown: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+    """One for all who look: what pages prepare is prepared once."""
+    with _opened(shown, tmp_path_factory.mktemp("hall")) as opened:
+        yield opened
+
+
+@contextmanager
+def _opened(shown: Path, folder: Path) -> Iterator[Hall]:
+    with ReviewStore.open(str(folder / "review.db")) as store:
         study, items = exam_study(shown / "bench", seed=1)
         store.create_study(study, items)
         roles = {
@@ -176,7 +184,15 @@ def test_whoever_is_signed_in_learns_nothing_either(hall: Hall, who: str) -> Non
     assert not told(hall, Visitor(hall.address, hall.tokens[who]))
 
 
-def test_the_owner_sees_it_and_everybody_once_it_is_closed(hall: Hall) -> None:
+@pytest.fixture
+def own_hall(shown: Path, tmp_path: Path) -> Iterator[Hall]:
+    """One whose exam may be closed."""
+    with _opened(shown, tmp_path) as opened:
+        yield opened
+
+
+def test_the_owner_sees_it_and_everybody_once_it_is_closed(own_hall: Hall) -> None:
+    hall = own_hall
     visitor, owner = Visitor(hall.address), Visitor(hall.address, hall.tokens["admin"])
     seen = told(hall, owner)
     browsed = {"/benchmarks/", "/corpora/", "/runs/", "/rankings/", "/reports/", "/side-by-side"}

@@ -62,11 +62,11 @@ def test_a_large_folder_is_prepared_while_a_page_says_so(tmp_path: Path, monkeyp
     monkeypatch.setattr(run_pages, "index_answers", lambda *parts: (gate.wait(20), index_answers(*parts))[1])
     monkeypatch.setattr(open_folders, "PATIENCE", 0.05)
     visitor = Visitor(a_site(tmp_path))
-    waiting = visitor.get("/runs/judged/questions?state=right")
+    waiting = visitor.get_now("/runs/judged/questions?state=right")
     assert waiting.status_code == 202
     assert waiting.headers["refresh"]
     assert "/runs/judged/questions?state=right" in waiting.text
-    busy = visitor.get("/api/runs/judged/answers")
+    busy = visitor.get_now("/api/runs/judged/answers")
     assert (busy.status_code, busy.headers["retry-after"]) == (503, "3")
     gate.set()
     assert "3 of 3 questions" in visitor.get("/runs/judged/questions?state=right").text

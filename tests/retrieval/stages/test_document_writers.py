@@ -19,8 +19,8 @@ from hoofbeat.retrieval.stages.lamer import lamer_fusion
 from hoofbeat.retrieval.stages.query2doc import query2doc_fusion
 from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, check_fenced
-from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
+from tests.models.gguf_files import short_copy
 from tests.models.support import a_model, ledger_in
 from tests.retrieval.stages.query_writer_support import LIBRARY, LibraryTools, a_query, a_writer
 from tests.retrieval.support import HashedWords, passages
@@ -367,9 +367,9 @@ def test_every_stage_has_a_writer_a_summary_and_prompts_that_exist() -> None:
         assert all(load_prompt(prompt).max_tokens == stage.number("tokens") for prompt in stage.prompts())
 
 
-def test_the_embedded_model_writes(ledger: Ledger) -> None:
-    needs_weights("smollm2-135m")
-    model = load_model("embedded", ledger=ledger)
+def test_the_embedded_model_writes(ledger: Ledger, tmp_path_factory: pytest.TempPathFactory) -> None:
+    short = f"embedded:{short_copy(tmp_path_factory)}"
+    model = load_model(short, ledger=ledger)
     query = a_query("What treats hillside fever, which follows the bite of the red mite?")
     lines = ["hyde[tokens=24]", "query2doc[tokens=16,shots=1]", "lamer[tokens=24,top=2]"]
     written = [a_writer(line).write([query], LibraryTools(model))[0] for line in lines]
@@ -377,6 +377,6 @@ def test_the_embedded_model_writes(ledger: Ledger) -> None:
         assert one.failure is None
         assert one.steps[-1].text in one.for_lexical
         assert one.steps[-1].text
-    again = load_model("embedded", ledger=ledger)
+    again = load_model(short, ledger=ledger)
     assert [a_writer(line).write([query], LibraryTools(again))[0] for line in lines] == written
     assert (again.made, again.cached) == (0, 3)
