@@ -57,6 +57,26 @@ def test_prices_and_limits_of_a_built_in_name_may_be_given() -> None:
     assert load_config().models["embedded"].context == 2048
 
 
+@pytest.mark.parametrize("extra", ['model = "dearer"', "n = 100", "messages = []", "stream = true"])
+def test_extra_can_not_ask_another_model_or_more_often(extra: str) -> None:
+    write(f'[models."openai:gpt-4o"]\nextra = {{{extra}, top_k = 3}}\n')
+    with pytest.raises(UsageError, match="because Hoofbeat sets it for every call"):
+        load_config()
+
+
+def test_a_found_file_s_low_price_needs_the_users_word_and_its_extra_is_told(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-invented-1234")
+    write('[models."openai:gpt-4o"]\nprice_in = 0.0\nprice_out = 0.0\n')
+    with pytest.raises(TrustNeeded, match="count less than the list price for openai:gpt-4o"):
+        load_model("openai:gpt-4o", ledger=ledger, config=load_config())
+    write('[models."openai:gpt-4o"]\nprice_in = 900.0\nprice_out = 900.0\nextra = {store = true}\n')
+    told: list[str] = []
+    load_model("openai:gpt-4o", ledger=ledger, config=load_config(), tell=told.append)
+    assert "openai:gpt-4o: every request has store = true (as hoofbeat.toml in this folder says)" in told
+
+
 @pytest.mark.parametrize("identity", ["embedded", "embedded:smollm2-135m@abc", "replay:x"])
 def test_no_endpoint_goes_under_the_name_of_a_local_model(identity: str) -> None:
     write(f'{GATEWAY}identity = "{identity}"\n')

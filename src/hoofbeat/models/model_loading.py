@@ -30,6 +30,7 @@ A `Session` is what all model calls of one command, or of one Python call, share
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -145,6 +146,7 @@ def load_config(path: Path | None = None) -> Config:
         for name, each in config.models.items()
     }
     _refuse_other_names(models, file, found)
+    _refuse_own_fields(models, file)
     if found is not None and ledger:
         _need_ledger(ledger, found)
     plain = msgspec.structs.asdict(config) | {"known_models": known, "ledger": ledger, "models": models}
@@ -186,6 +188,17 @@ def _refuse_other_names(models: Mapping[str, ModelSettings], file: Path, found: 
         )
 
 
+def _refuse_own_fields(models: Mapping[str, ModelSettings], file: Path) -> None:
+    """Refuse an `extra` that would ask another model, ask something else, or ask more often than the budget counts."""
+    for name, settings in models.items():
+        if wrong := sorted(_OWN_FIELDS & settings.extra.keys()):
+            raise UsageError(
+                f"models.{name}: extra can't set {', '.join(wrong)}, because Hoofbeat sets it for every call",
+                where=str(file),
+                fix="remove it from extra",
+            )
+
+
 def _own_identities(name: str, settings: ModelSettings) -> set[str]:
     """The identities that name this model itself; OpenAI's and local ones are never configured."""
     if settings.is_fleet:
@@ -225,6 +238,7 @@ def _secret_field(table: dict[str, object]) -> str:
 
 _KINDS = ("embedded", "openai", "http", "https", "batch", "replay")
 _LOCAL_KINDS = ("embedded", "replay")
+_OWN_FIELDS = frozenset({"model", "messages", "input", "n", "stream"})
 _NAMED_KINDS = (*_KINDS, "fleet")
 _FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "replay:FILE"}
 _FORMAT = "?format="
@@ -266,7 +280,10 @@ def load_model(
     facts = load_known_models(Path(config.known_models) if config.known_models else None)
     known = None if target.startswith(("embedded", "replay:")) else facts.find(bare_name(target))
     served = known is not None and facts.served_by_provider(known, _host(target))
-    price = _price(target, settings, facts, known if served or isinstance(backend, BatchBackend) else None, config)
+    priced = known if served or isinstance(backend, BatchBackend) else None
+    price = _price(target, settings, facts, priced, config)
+    if found is not None:
+        _tell_requests(spec, settings, price, _price(target, ModelSettings(), facts, priced, config), found, tell)
     largest = facts.window(known) if known is not None else None
     window = _window(settings, backend, largest if known is not None and (served or not known.weights) else None)
     if known is not None and tell is not None:
@@ -293,6 +310,22 @@ def _tell_address(spec: str, backend: HttpBackend, found: FolderConfig, tell: Ca
     if backend.address and not found.is_trusted:
         key = f", with the key in {backend.key_variable}" if backend.sends_key else ""
         tell(f"{spec}: calls go to {backend.address}{key} (as {found.file.name} in this folder says)")
+
+
+def _tell_requests(
+    spec: str,
+    settings: ModelSettings,
+    price: Price | None,
+    listed: Price | None,
+    found: FolderConfig,
+    tell: Callable[[str], None] | None,
+) -> None:
+    """Ask before the folder's configuration counts less than the list price, and say what it adds to requests."""
+    if price and listed and (price.tokens_in < listed.tokens_in or price.tokens_out < listed.tokens_out):
+        found.need(f"count less than the list price for {spec}, so that a budget would allow more calls")
+    if settings.extra and tell is not None and not found.is_trusted:
+        added = ", ".join(f"{name} = {json.dumps(value)}" for name, value in sorted(settings.extra.items()))
+        tell(f"{spec}: every request has {added} (as {found.file.name} in this folder says)")
 
 
 def _pacer(backend: Backend, settings: ModelSettings) -> Pacer:
