@@ -36,8 +36,10 @@ weights: $(STAMP)-core
 demo: weights
 	$(BIN)/hoofbeat demo -o $(DEMO)
 
+# One worker more than two cores: some tests wait for a cluster, a server or a command that is killed.
+WORKERS ?= 3
 test: $(STAMP)-dev weights
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # A first look in about a minute: records, prompts, measures, judging, names; without a browser, a model or a command.
 quick: $(STAMP)-dev

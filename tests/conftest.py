@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 
 from hoofbeat.registry import PLUGINS_VARIABLE, Registry
 from tests.helpers import made_once, run_folder, shared_data
+from tests.syncing import taken
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -57,6 +58,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["HOOFBEAT_CACHE"]
     else:
         os.environ["HOOFBEAT_CACHE"] = before
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_waiting_for_the_disk() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", taken)
+        yield
 
 
 @pytest.fixture

@@ -23,15 +23,18 @@ import threading
 from contextlib import suppress
 from functools import cache
 from typing import Any, NoReturn
+from unittest import mock
 
 import hoofbeat
 from hoofbeat.cli import main
 from hoofbeat.errors import HoofbeatError
+from tests.syncing import taken
 
 
 def serve() -> None:
     """Answer requests until there are no more."""
     import_all()
+    mock.patch.object(os, "fsync", taken).start()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     gc.freeze()
