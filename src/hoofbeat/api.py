@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hoofbeat.judging import JudgmentFolder
     from hoofbeat.models import Estimate, Model
     from hoofbeat.models.model_loading import Session, UsedModels
-    from hoofbeat.records import Document, Question
+    from hoofbeat.records import Question
     from hoofbeat.registry import Plugin
     from hoofbeat.retrieval.rankings.test_collection import TestCollection
     from hoofbeat.review.new_study import StudyCreation
@@ -1235,7 +1235,7 @@ class _SourceChoices(NamedTuple):
     words: Path | None
 
     def planned(
-        self, documents: Sequence[Document], asked: Sequence[Question], models: UsedModels, progress: Progress
+        self, documents: Corpus, asked: Sequence[Question], models: UsedModels, progress: Progress
     ) -> AuditPlan:
         from hoofbeat.audit.audit_plan import plan_audit
         from hoofbeat.retrieval.corpus_index import index_corpus
