@@ -27,13 +27,14 @@ UNKEYED = b""
 """The secret of codes that were made before codes had one. Labels under such codes are still read."""
 
 
-def blinding_secret(artefact: Artefact) -> bytes:
+def blinding_secret(of: Artefact | AnswerFolder) -> bytes:
     """What the codes of a folder's answers are keyed with: the hash of all its answers, which only its owner has.
 
     It is the same in a run and in the judgments of it, and in an audit that was judged again: labels are found in both.
     No page and no file for annotators shows it.
     """
-    return hashlib.sha256(f"blind {artefact.manifest.files.get('answers.jsonl', '')}".encode()).digest()
+    sha256 = of.answers_sha256 if isinstance(of, AnswerFolder) else of.manifest.files["answers.jsonl"]
+    return hashlib.sha256(f"blind {sha256}".encode()).digest()
 
 
 class DrawnAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ def draw_answers(
     With `everything`, answers that nobody has judged are drawn as well.
     """
     draws: dict[Name, ReservoirSample[Answer]] = {}
-    secret = blinding_secret(folder.artefact)
+    secret = blinding_secret(folder)
     for answer in folder.each_answer():
         key = answer_key(answer)
         shown = no_answer_failure(folder.questions.get(answer.question), answer) is None and takes(aspect, answer)

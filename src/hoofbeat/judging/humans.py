@@ -375,7 +375,7 @@ def _unknown(label: HumanLabel) -> str:
 def _answers_named(folder: AnswerFolder, labels: Sequence[HumanLabel], aspect: str) -> dict[object, tuple[int, Key]]:
     """Where each answer that a label names stands, and its key."""
     wanted = {_named(label) for label in labels}
-    secrets = (blinding_secret(folder.artefact), UNKEYED) if any(label.item for label in labels) else ()
+    secrets = (blinding_secret(folder), UNKEYED) if any(label.item for label in labels) else ()
     found: dict[object, tuple[int, Key]] = {}
     for place, answer in enumerate(folder.each_answer()):
         key = answer_key(answer)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hoofbeat.errors import UsageError
+from hoofbeat.findings.caveats import folder_caveats
 from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, Report, Text
@@ -284,6 +285,7 @@ def assemble(
         opening=tuple(block for chapter in chapters for block in chapter.opening),
         notes=(
             *notes,
+            *folder_caveats(artefacts),
             *(note for chapter in chapters for note in chapter.notes),
             *_instruction_notes(artefacts),
             *_window_notes(artefacts),

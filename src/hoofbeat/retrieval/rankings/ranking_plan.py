@@ -292,6 +292,7 @@ def find_evidence(
                 settings={
                     **retriever.describe(),
                     "bed": plan.collection.name,
+                    **plan.collection.part,
                     "sources": len(names),
                     "passages": _PASSAGES,
                     **line_facts(models),
