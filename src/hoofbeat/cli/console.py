@@ -183,8 +183,7 @@ class Screen:
             return
         for warning in warnings:
             self.say(f"warning: {warning}")
-        replaced = " (replaced the earlier folder)" if is_replaced(artefact.path) else ""
-        click.echo(for_terminal(f"{made_in_words(manifest)} → {artefact.path}{replaced}"))
+        click.echo(for_terminal(f"{made_in_words(manifest)} → {artefact.path}{replaced_note(artefact.path)}"))
         self._leave_if_empty(artefact)
         if next_step:
             self.next(*next_step)
@@ -289,15 +288,20 @@ _REPLACES = "hoofbeat.replaces"
 
 
 def note_target(context: click.Context, path: Path | None) -> None:
-    """Remember whether the folder that a command will write exists now, so that its last line can say so."""
-    if path is not None and (path / "manifest.json").is_file():
+    """Remember whether the folder or file that a command will write exists now, so that its last line can say so."""
+    if path is not None and (path.is_file() or (path / "manifest.json").is_file()):
         context.meta.setdefault(_REPLACES, set()).add(path.resolve())
 
 
 def is_replaced(path: Path) -> bool:
-    """Whether this folder existed before the command that runs now."""
+    """Whether this folder or file existed before the command that runs now."""
     context = click.get_current_context(silent=True)
     return context is not None and path.resolve() in context.meta.get(_REPLACES, ())
+
+
+def replaced_note(path: Path) -> str:
+    """What a command's last line adds where it replaced what was there."""
+    return f" (replaced the earlier {'file' if path.is_file() else 'folder'})" if is_replaced(path) else ""
 
 
 def _has_lines(path: Path) -> bool:

@@ -234,8 +234,10 @@ def warnings_of(compared: AnswersComparison) -> list[str]:
         for side in compared.sides
         if side.artefact.manifest.kind == "run" and side.free_text
     ]
-    lost = [compared.name(place) for place, row in compared.accuracies.items() if _lost(row) == row.planned]
-    return told + [f"No answer of {name} could be scored." for name in lost]
+    return told + [
+        f"No answer of {compared.name(place)} could be scored, so no difference is given for it."
+        for place in compared.unscored
+    ]
 
 
 def answers_report(compared: AnswersComparison) -> Report:
