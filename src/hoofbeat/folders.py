@@ -12,7 +12,7 @@ import msgspec
 
 from hoofbeat.errors import ArtefactError
 from hoofbeat.records import Hit, Question
-from hoofbeat.store import Manifest, open_artefact
+from hoofbeat.store import Counts, Manifest, open_artefact
 from hoofbeat.store.artefact import ArtefactFolder
 from hoofbeat.store.folder_library import artefact_folders
 from hoofbeat.store.tables import read_jsonl
@@ -116,14 +116,43 @@ _MADE = {
 def made_in_words(manifest: Manifest) -> str:
     """What a folder holds, in one sentence: `Kept 20 questions, rejected 4`."""
     counts = manifest.counts
-    words, noun = _MADE.get(manifest.kind, (f"Wrote {manifest.kind}: {{}}", "item"))
-    one, _, many = noun.partition("|")
-    said = words.format(f"{counts.kept:,} {one if counts.kept == 1 else many or one + 's'}")
+    words, noun = _made(manifest.kind)
+    said = words.format(_counted(counts.kept, noun))
     said += f", rejected {counts.rejected:,}" if counts.rejected else ""
-    if counts.failed:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.failures.items()))
-        said += f", {counts.failed:,} failed ({kinds})"
-    return said
+    return f"{said}, {counts.failed:,} failed ({_kinds(counts)})" if counts.failed else said
+
+
+def failed_in_words(manifest: Manifest) -> str:
+    """How much of a folder failed, and what to do; empty where nothing did.
+
+    Calls that an endpoint left unanswered are not in the ledger: the same command makes them again, and only them.
+    """
+    counts = manifest.counts
+    if not counts.failed:
+        return ""
+    _, noun = _made(manifest.kind)
+    in_all = counts.kept + counts.rejected + counts.failed
+    said = f"{counts.failed:,} of {_counted(in_all, noun or 'item')} failed ({_kinds(counts)})."
+    if _PASSING.isdisjoint(counts.failures):
+        return f"{said} The same command would give the same result."
+    return f"{said} Run the same command again: it makes only the calls that have no reply yet."
+
+
+_PASSING = {"connection", "garbled", "rate-limited", "server-error", "timeout"}
+"""The failures after which nothing is in the ledger, and another try may succeed."""
+
+
+def _made(kind: str) -> tuple[str, str]:
+    return _MADE.get(kind, (f"Wrote {kind}: {{}}", "item"))
+
+
+def _counted(count: int, noun: str) -> str:
+    one, _, many = noun.partition("|")
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _kinds(counts: Counts) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.failures.items()))
 
 
 _CLASSES = {

@@ -67,6 +67,7 @@ def arm(point: KillPoint, counted: Path) -> None:
         return opened
 
     sqlite3.connect = traced  # type: ignore[assignment]
+    sqlite3.dbapi2.connect = traced  # type: ignore[assignment]  # the review store's, through SQLAlchemy
 
     atexit.register(lambda: counted.write_text(str(last[0]), "ascii"))
     sys.addaudithook(hear)

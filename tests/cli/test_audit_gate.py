@@ -105,7 +105,9 @@ def test_what_was_decided_is_carried_into_the_next_audit(audits: Path) -> None:
     assert "follow brook, Dr. Ada, 20" in page
     listed = json_of(hoofbeat("audit", "cases", "after", "--decisions", "review.db", "--json", folder=audits))
     assert listed["states"] == {"reopened": 1, "escalated": 1, "new": 3, "open": 0, "closed": 1, "gone": 0}
-    hoofbeat("audit", "cases", "after", "--decisions", "review.db", "-o", "cases.json", folder=audits)
+    written = ("audit", "cases", "after", "--decisions", "review.db", "-o", "cases.json")
+    assert "replaced" not in hoofbeat(*written, folder=audits).stdout
+    assert "→ cases.json (replaced the earlier file)" in hoofbeat(*written, folder=audits).stdout
     again = json_of(hoofbeat("audit", "cases", "after", "--decisions", "cases.json", "--json", folder=audits))
     assert again == listed
     hoofbeat("audit", "cases", "after", "--decisions", "review.db", "--state", "closed", "-o", "c.csv", folder=audits)

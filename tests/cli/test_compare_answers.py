@@ -80,3 +80,24 @@ def test_mistakes_are_said_readably(tmp_path: Path) -> None:
     assert not (tmp_path / "comparison").exists()
     taken = hoofbeat("compare", "run", "judged", "-o", "ranked", folder=tmp_path, code=1)
     assert "already holds other results (rankings)" in taken.stderr
+
+
+def test_what_nobody_scored_has_no_difference(tmp_path: Path) -> None:
+    run_of(tmp_path / "before", chosen(BEFORE))
+    run_of(tmp_path / "lost", chosen("u" * 38 + "ff"))
+    told = hoofbeat("compare", "before", "lost", "-o", "out", folder=tmp_path, code=2).stderr
+    assert "one of the two systems has no answer with a score, so there is no difference to give" in told
+    assert "at: lost" in told
+    assert "p <" not in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_system_that_nobody_scored_is_left_out_with_a_sentence(tmp_path: Path) -> None:
+    run_of(tmp_path / "before", [*chosen(BEFORE), *chosen(BEFORE, condition="options")])
+    run_of(tmp_path / "after", [*chosen(AFTER), *chosen("u" * 40, condition="options")])
+    done = hoofbeat("compare", "before", "after", "-o", "out", folder=tmp_path)
+    sentence = "No answer of after: options, letter could be scored, so no difference is given for it."
+    assert f"[!] {sentence}" in done.stderr
+    made = open_artefact(tmp_path / "out", "comparison")
+    assert list(made.manifest.metrics["pairs"]) == ["closed, letter: after against before"]  # type: ignore[call-overload]
+    assert sentence in made.file("report.md").read_text(encoding="utf-8")

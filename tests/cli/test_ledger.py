@@ -73,6 +73,9 @@ def test_an_export_leaves_damaged_calls_out_and_says_so(tmp_path: Path) -> None:
     done = hoofbeat("ledger", "export", "calls.jsonl", "--ledger", "ledger.sqlite", folder=tmp_path)
     assert "Left out 1 damaged calls" in done.stderr
     assert len((tmp_path / "calls.jsonl").read_text().splitlines()) == 2
+    assert done.stdout == "Exported 2 calls → calls.jsonl\n"
+    again = hoofbeat("ledger", "export", "calls.jsonl", "--ledger", "ledger.sqlite", folder=tmp_path)
+    assert again.stdout == "Exported 2 calls → calls.jsonl (replaced the earlier file)\n"
 
 
 @pytest.mark.parametrize("database", [False, True], ids=["file", "database"])

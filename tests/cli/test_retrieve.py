@@ -75,6 +75,20 @@ def test_a_public_layout_is_ranked_and_measured_as_it_lies_there(beir: Path, tmp
     assert again["metrics"] == value["metrics"]
 
 
+def test_a_limited_measure_says_of_how_many_questions_it_is(beir: Path, tmp_path: Path) -> None:
+    words = ["retrieve", "invented", "--limit", "2"]
+    part = "Only the first 2 of 3 questions were asked"
+    done = hoofbeat(*words, "--with", "bm25", "-o", "one", folder=tmp_path)
+    assert part in done.stderr
+    assert part in hoofbeat("show", "one", folder=tmp_path).stdout
+    hoofbeat("report", "one", "-o", "report", folder=tmp_path)
+    report = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert f"one: {part}" in report[: report.index("\n## ")]
+    both = hoofbeat(*words, "--with", "bm25", "--with", "bm25[b=1]", "-o", "out", folder=tmp_path)
+    assert part in both.stderr
+    assert part in (tmp_path / "out" / "comparison" / "report.md").read_text(encoding="utf-8")
+
+
 def test_several_lines_are_compared_on_a_page(beir: Path, tmp_path: Path) -> None:
     done = hoofbeat(
         "retrieve", "invented", "--with", "bm25", "--with", "bm25[chunk=whole,b=1]", "--page", "page.html",

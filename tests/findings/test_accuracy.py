@@ -190,6 +190,13 @@ def test_pairs_worth_comparing() -> None:
     assert [(row.a, row.b) for row in found] == [within, across]
 
 
+def test_what_nobody_scored_is_worth_no_comparison() -> None:
+    rows = [*single("1101", "m", "closed"), *single("????", "m", "oracle"), *single("????", "n", "closed")]
+    assert comparable_pairs(rows) == []
+    assert comparable_pairs([*rows, *single("0?1?", "n", "oracle")]) == []
+    assert comparable_pairs([*rows, *single("0?1?", "m", "options")]) == [(("m", "closed"), ("m", "options"))]
+
+
 marks = st.text("10?", min_size=1, max_size=12)
 
 

@@ -22,6 +22,9 @@ from hoofbeat.judging import (
     read_labels,
     write_sheet,
 )
+from hoofbeat.judging.blinded_sheet import UNKEYED
+from hoofbeat.judging.criteria import answer_key
+from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.store import Ledger
 from tests.judging.folders import a_judge, a_run, by_words, judged_by, said
@@ -158,6 +161,22 @@ def test_there_and_back(tmp_path: Path, judged: AnswerFolder) -> None:
     assert sum(not each.judge.startswith("human:") for each in done.judgments) == len(ANSWERS) + 1
     assert done.artefact.manifest.settings["annotators"] == ["Dr A"]
     assert done.artefact.manifest.metrics["labels"]["equivalence by people"] == {"equivalent": 16}  # type: ignore[index]
+
+
+def test_labels_under_codes_of_before_are_still_found(tmp_path: Path, judged: AnswerFolder) -> None:
+    path = tmp_path / "old.csv"
+    keys = [answer_key(each) for each in ANSWERS[:8]]
+    lines = [f"{blind_code(key, 'equivalence', UNKEYED)},equivalent,Dr A" for key in keys]
+    path.write_text("\n".join(["item,label,annotator", *lines]))
+    made = human_judgments(judged, {path: read_labels(path)[0]}, "equivalence")
+    assert {answer_key(each) for each in made} == set(keys)
+
+
+def test_the_sheet_of_a_run_is_read_for_its_judgments(tmp_path: Path, judged: AnswerFolder) -> None:
+    path = tmp_path / "labels.csv"
+    write_sheet(AnswerFolder.open(tmp_path / "run"), "equivalence", 16, path)
+    fill(path)
+    assert len(human_judgments(judged, {path: read_labels(path)[0]}, "equivalence")) == 16
 
 
 def test_several_annotators_and_files(tmp_path: Path, judged: AnswerFolder) -> None:

@@ -145,6 +145,6 @@ def test_a_draw_is_fair() -> None:
 
 
 def test_codes_tell_nothing_and_are_told_apart() -> None:
-    codes = {blind_code((f"q{n}", "m", "closed", s), "equivalence") for n in range(200) for s in range(5)}
+    codes = {blind_code((f"q{n}", "m", "closed", s), "equivalence", b"secret") for n in range(200) for s in range(5)}
     assert len(codes) == 1000
     assert all(len(code) == 12 for code in codes)

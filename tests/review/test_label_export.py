@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.validation.packets import pair_code
 from hoofbeat.audit.validation.people_validation import human_labels
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.judging.humans import design_of, human_judgments
@@ -173,7 +172,7 @@ def test_audit_validate_reads_its_labels(store: ReviewStore, folders: Path, tmp_
         assert {each.label for each in given.values()} == {pair.label}
         assert len(given) == 2
     [(key, settled)] = read.adjudicated.items()
-    assert pair_code(*key) == other.id
+    assert read.codes[key] == other.id
     assert (settled.label, settled.note) == ("Complementary", "More is said.")
     assert read.notes == ()
 

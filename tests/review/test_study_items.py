@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -11,18 +12,20 @@ import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.validation.packets import write_packets
+from hoofbeat.audit.validation.packets import pair_code, write_packets
 from hoofbeat.audit.validation.people_validation import human_labels
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.humans import SheetDesign, design_path, human_judgments, write_sheet
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
+from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Question
+from hoofbeat.review.exam_items import exam_study, question_of
 from hoofbeat.review.forms import form_for, options_of, parts_for, sides_exchanged, split_marked, visible_material
-from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
-from hoofbeat.review.study_items import even_share, forms_in, study_from
+from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study, item_code
+from hoofbeat.review.study_items import answer_forms, even_share, forms_in, study_from
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 from tests.review.review_studies import FORMS, study_of, task_folders
@@ -44,6 +47,33 @@ def test_every_form_has_a_study(folders: Path, form: str) -> None:
         assert form_for(study, item).name == form
     again, same = study_of(folders, form)
     assert msgspec.json.encode((again, same)) == msgspec.json.encode((study, items))
+
+
+def guessed_codes(form: str, items: Sequence[ReviewItem]) -> set[str]:
+    """What somebody can compute who guesses the ids, the study's id and how codes are made, but has no folder."""
+    found = set()
+    for item in items:
+        parts = list(item.key.values())
+        found.add(item_code(form, *parts[:2]))
+        found.add(item_code("revision", parts[0]))
+        if form == "pair":
+            found.add(pair_code(b"", *parts))
+        elif form in answer_forms():
+            question, model, condition, sample = parts
+            found.add(blind_code((question, model, condition, sample), form, b""))
+        elif form == "exam":
+            name = question_of(item).id
+            found.add(hashlib.blake2b(f"{item.study}\0{name}".encode(), digest_size=6).hexdigest())
+            found.add(item_code("exam", item.study, name))
+    return found
+
+
+@pytest.mark.parametrize("form", [*FORMS, "exam"])
+def test_codes_can_t_be_computed_by_who_guesses_the_ids(folders: Path, form: str) -> None:
+    study, items = exam_study(folders / "bench", seed=1) if form == "exam" else study_of(folders, form)
+    assert not guessed_codes(form, items) & {item.id for item in items}
+    shown = msgspec.json.encode([(item.id, item.study, item.shown) for item in items]).decode()
+    assert study.source_sha256 not in shown
 
 
 def test_another_seed_or_sample_is_another_study(folders: Path) -> None:

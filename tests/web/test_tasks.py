@@ -14,6 +14,7 @@ from hoofbeat.review.exam_items import exam_study
 from hoofbeat.review.forms import next_undone, progress_of_person, sides_exchanged
 from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.store import open_artefact
 from hoofbeat.web import create_app
 from tests.review.review_studies import ANSWERS, assigned, study_of
 from tests.review.stores import store_urls
@@ -93,9 +94,13 @@ def test_keys_and_strata_of_items_stay_on_the_server(store: ReviewStore, address
     study, items = study_of(folders, "pair", sample=5)
     ((_, token),) = assigned(store, study, items)
     visitor = Visitor(address, token)
+    of_the_codes = open_artefact(folders / "audit").manifest.files["answers.jsonl"]
+    hidden = (study.source_sha256, of_the_codes)
+    for page in ("/review", f"/review/{study.id}", f"/api/review/{study.id}", "/"):
+        assert not [secret for secret in hidden if secret[:12] in visitor.get(page).text]
     for item in items:
         page = visitor.get(f"/review/{study.id}/items/{item.id}").text
-        for secret in (item.key["question"], item.key["a"], item.key["b"], study.source_sha256):
+        for secret in (item.key["question"], item.key["a"], item.key["b"], *hidden):
             assert secret not in page
 
 

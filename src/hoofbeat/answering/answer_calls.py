@@ -28,6 +28,7 @@ from hoofbeat.window import fit_passages, nothing_fits, room_for
 
 __all__ = [
     "GREEDY",
+    "OUTPUT_CUT",
     "PROMPT_TOKENS",
     "PlannedAnswer",
     "SamplingSettings",
@@ -44,7 +45,8 @@ __all__ = [
 PROMPT_TOKENS = 400
 """What the prompts that ask questions take of a window."""
 
-_CUT_OFF = "the output limit cut the answer off"
+OUTPUT_CUT = "the output limit cut the answer off"
+"""The warning of an answer that is not whole."""
 
 
 class PlannedAnswer(Struct, frozen=True, kw_only=True):
@@ -209,7 +211,7 @@ def complete_answer(base: Answer, outcome: CallResult) -> Answer:
     if not text:
         why = "the output limit was reached before the answer began" if cut else "the model wrote nothing"
         return msgspec.structs.replace(base, failure=Failure(kind="truncated" if cut else "unreadable", message=why))
-    warnings = (*base.warnings, _CUT_OFF) if cut else base.warnings
+    warnings = (*base.warnings, OUTPUT_CUT) if cut else base.warnings
     return with_choice(msgspec.structs.replace(base, text=text, reasoning=reply.reasoning, warnings=warnings))
 
 

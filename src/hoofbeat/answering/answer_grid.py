@@ -364,6 +364,15 @@ class Grid:
                 names.add(prompt_for(system.protocol, self._asking.instruction, documents=documents).name)
         return {name: load_prompt(name).label for name in sorted(names)}
 
+    def output_limits(self) -> dict[tuple[str, str], int]:
+        """How many tokens an answer of each system may have, by model and condition; 0 where no one limit holds."""
+        return {
+            (system.answerer.written, system.condition.name): _output_tokens(
+                system, self._showings[system.answerer.written, system.condition.base], self._asking
+            )
+            for system in self.systems
+        }
+
     def estimate(self) -> list[tuple[System, Estimate]]:
         """What each system would cost; a call that two of them share counts for the first."""
         seen: set[str] = set()

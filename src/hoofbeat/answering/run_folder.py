@@ -13,6 +13,8 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.answering.answer_calls import OUTPUT_CUT
+from hoofbeat.findings.caveats import cut_off_metrics
 from hoofbeat.models import Model
 from hoofbeat.models.model import model_facts
 from hoofbeat.records import Answer, Question
@@ -81,12 +83,14 @@ class RunDraft:
         self._stream = stream
         self._tally: Counter[str | None] = Counter()
         self._shown: Counter[str] = Counter()
+        self._cut_off: Counter[tuple[str, str]] = Counter()
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Append answers."""
         for answer in answers:
             self._stream.write(_encode(answer) + b"\n")
             self._tally[answer.failure.kind if answer.failure else None] += 1
+            self._cut_off[answer.model, answer.condition] += OUTPUT_CUT in answer.warnings
             cut = sum(name.endswith(CUT) for name in answer.dropped)
             self._shown["passages"] += len(answer.evidence)
             self._shown["cut"] += cut
@@ -102,16 +106,20 @@ class RunDraft:
         seeds: dict[str, int] | None = None,
         command: Sequence[str] = (),
         beside: Mapping[str, Model] | None = None,
+        output_limits: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
         """Write the manifest. `models` are those that answered, by their written names, `beside` others by their roles.
 
-        One model's role is `answer`; of several, each has its own.
+        One model's role is `answer`; of several, each has its own. `output_limits` are the tokens that answers may
+        have, by model and condition.
         """
         self._stream.flush()
         os.fsync(self._stream.fileno())
         write_jsonl(self._draft.path / "questions.jsonl", self._questions)
         roles = {"answer" if len(models) == 1 else f"answer: {name}": model for name, model in models.items()}
         roles.update(beside or {})
+        cut_off = +self._cut_off
+        limits = [tokens for system in cut_off if (tokens := (output_limits or {}).get(system, 0))]
         costs = {name: model.cost for name, model in {**models, **(beside or {})}.items()}
         self._draft.finish(
             Manifest(
@@ -126,7 +134,10 @@ class RunDraft:
                 counts=count_outcomes(self._tally.elements()),
                 cost=sum(costs.values(), Cost()),
                 costs=costs,
-                metrics={"shown": dict(self._shown)} if self._shown.total() else {},
+                metrics={
+                    **({"shown": dict(self._shown)} if self._shown.total() else {}),
+                    **cut_off_metrics(cut_off.total(), limits),
+                },
             )
         )
 

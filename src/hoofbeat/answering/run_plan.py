@@ -18,6 +18,7 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.caveats import part_settings
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.model_loading import Session, UsedModels
 from hoofbeat.progress import SILENT, Progress
@@ -107,7 +108,13 @@ def plan_run(
         questions=questions,
         systems=systems,
         asking=PromptSettings(instruction=instruction, option_seed=option_seed),
-        settings={"samples": samples, "temperature": temperature, "limit": limit, **edition},
+        settings={
+            "samples": samples,
+            "temperature": temperature,
+            "limit": limit,
+            **part_settings(len(questions), len(bench.questions)),
+            **edition,
+        },
     )
 
 
@@ -144,6 +151,7 @@ class _Answering:
                 settings={**self._described(), **self._plan.settings},
                 seeds=self._seeds(),
                 command=command,
+                output_limits=grid.output_limits(),
             )
         return open_artefact(output, "run")
 

@@ -32,7 +32,7 @@ from hoofbeat.audit.disagreement_cases import (
 )
 from hoofbeat.audit.gate_formats import result_words
 from hoofbeat.audit.source_names import SourceNames
-from hoofbeat.cli.console import Screen
+from hoofbeat.cli.console import Screen, is_replaced, note_target, replaced_note
 from hoofbeat.cli.session import command_words, decisions_option, json_option, output_option
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.comparison.gate_page import FAILED, GATE, GateOptions, write_gate
@@ -108,6 +108,7 @@ def cases_command(
     screen = Screen(as_json=as_json)
     if output is not None and output.suffix not in (".csv", ".json"):
         raise UsageError(f"cases can't be written to {output.name!r}", fix="name a .csv or a .json file")
+    note_target(click.get_current_context(), output)
     opened = Audit.open(audit)
     chosen = find_reference(opened, reference)
     known = known_decisions(decisions)
@@ -133,7 +134,7 @@ def cases_command(
                 "cases": msgspec.to_builtins(shown),
                 "opponents": msgspec.to_builtins(ranked),
                 "sources": {name.id: name.full for name in opened.names},
-                **({"file": str(output)} if output else {}),
+                **({"file": str(output), "replaced": is_replaced(output)} if output else {}),
             }
         )
         return
@@ -145,7 +146,7 @@ def cases_command(
         columns: list[str | Column] = ["source", *(Column(name, "count") for name in titles)]
         screen.table(columns, [(opened.names.full(o.source), o.strongest, o.serious, o.cases) for o in ranked])
     if output is not None:
-        click.echo(f"Wrote {len(shown):,} of {count_of(len(rows), 'case')} → {output}")
+        click.echo(f"Wrote {len(shown):,} of {count_of(len(rows), 'case')} → {output}{replaced_note(output)}")
 
 
 def _show_cases(screen: Screen, names: SourceNames, rows: Sequence[WorklistRow], shown: Sequence[WorklistRow]) -> None:

@@ -8,6 +8,7 @@ import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, command_words, json_option, output_option
+from hoofbeat.findings.caveats import folder_caveats
 from hoofbeat.reports.comparison import compare_folders
 from hoofbeat.reports.comparison.answers import AnswersComparison
 from hoofbeat.reports.comparison.answers_page import flips_of, warnings_of
@@ -108,6 +109,8 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
             for row in grid.rows
         ]
         screen.table([f"{grid.down} by {grid.across}" if grid.across else grid.down, *grid.columns], cells)
+    for warning in folder_caveats(compared.folders):
+        screen.say(f"[!] {warning}")
     if compared.left_out:
         screen.say(f"Left out {compared.left_out} questions, because not every line has a value for them")
 

@@ -155,9 +155,15 @@ class Screen:
     ) -> None:
         """Say what was made, where it is and what to run next; with `--json`, print the one object.
 
-        Where nothing was kept, the folder says why and the command ends with exit code 1.
+        What a reader of the figures must know comes before, what failed is the last line. Where nothing was kept, the
+        folder says why and the command ends with exit code 1.
         """
+        from hoofbeat.findings.caveats import caveats
+        from hoofbeat.folders import failed_in_words, made_in_words
+
         manifest = artefact.manifest
+        warnings = caveats(manifest)
+        failed = failed_in_words(manifest)
         if self.as_json:
             self.emit(
                 {
@@ -169,18 +175,20 @@ class Screen:
                     "seconds": round(time.monotonic() - self._began, 3),
                     **({"endpoints": self._endpoints} if self._endpoints else {}),
                     **({"earlier_replies": self._earlier} if self._earlier else {}),
+                    **({"warnings": [*warnings, *filter(None, [failed])]} if warnings or failed else {}),
                     **more,
                 }
             )
             self._leave_if_empty(artefact)
             return
-        from hoofbeat.folders import made_in_words
-
-        replaced = " (replaced the earlier folder)" if is_replaced(artefact.path) else ""
-        click.echo(for_terminal(f"{made_in_words(manifest)} → {artefact.path}{replaced}"))
+        for warning in warnings:
+            self.say(f"warning: {warning}")
+        click.echo(for_terminal(f"{made_in_words(manifest)} → {artefact.path}{replaced_note(artefact.path)}"))
         self._leave_if_empty(artefact)
         if next_step:
             self.next(*next_step)
+        if failed:
+            self.say(f"warning: {failed}")
 
     def _leave_if_empty(self, artefact: Artefact) -> None:
         if artefact.manifest.counts.kept == 0:
@@ -280,15 +288,20 @@ _REPLACES = "hoofbeat.replaces"
 
 
 def note_target(context: click.Context, path: Path | None) -> None:
-    """Remember whether the folder that a command will write exists now, so that its last line can say so."""
-    if path is not None and (path / "manifest.json").is_file():
+    """Remember whether the folder or file that a command will write exists now, so that its last line can say so."""
+    if path is not None and (path.is_file() or (path / "manifest.json").is_file()):
         context.meta.setdefault(_REPLACES, set()).add(path.resolve())
 
 
 def is_replaced(path: Path) -> bool:
-    """Whether this folder existed before the command that runs now."""
+    """Whether this folder or file existed before the command that runs now."""
     context = click.get_current_context(silent=True)
     return context is not None and path.resolve() in context.meta.get(_REPLACES, ())
+
+
+def replaced_note(path: Path) -> str:
+    """What a command's last line adds where it replaced what was there."""
+    return f" (replaced the earlier {'file' if path.is_file() else 'folder'})" if is_replaced(path) else ""
 
 
 def _has_lines(path: Path) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.results import show_disagreements, show_leaderboard
+from hoofbeat.findings.caveats import caveats
 from hoofbeat.folders import made_in_words
 from hoofbeat.reports.tables import Column, count_of, model_name
 from hoofbeat.store import Artefact, open_artefact
@@ -28,6 +29,8 @@ def show_folder(screen: Screen, artefact: Artefact) -> None:
     manifest = artefact.manifest
     screen.title(manifest.title or artefact.path.name)
     screen.say(f"{made_in_words(manifest)} ({manifest.kind})")
+    for warning in caveats(manifest):
+        screen.say(f"warning: {warning}")
     _FOUND.get(manifest.kind, _show_metrics)(screen, artefact)
     screen.title("How it was made")
     if manifest.command:

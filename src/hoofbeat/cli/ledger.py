@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from hoofbeat.cli.console import Screen
+from hoofbeat.cli.console import Screen, is_replaced, note_target, replaced_note
 from hoofbeat.cli.session import check_file, json_option, ledger_option
 from hoofbeat.errors import InputError, UsageError, VerificationError
 from hoofbeat.models.model_loading import load_config
@@ -63,6 +63,7 @@ def export_command(target: Path, ledger_path: str | None, model: str | None, as_
     """Write calls as JSON lines to TARGET. The model `replay:TARGET` answers from that file."""
     screen = Screen(as_json=as_json)
     check_file(target, ".jsonl")
+    note_target(click.get_current_context(), target)
     with _open(ledger_path) as ledger:
         count = write_jsonl(target, ledger.entries(model=model), private=True)
         rows = ledger.stats().by_model
@@ -70,9 +71,9 @@ def export_command(target: Path, ledger_path: str | None, model: str | None, as_
     if damaged:
         screen.say(f"Left out {damaged} damaged calls. Commands that need them will repeat them.")
     if as_json:
-        screen.emit({"file": str(target), "counts": {"kept": count}})
+        screen.emit({"file": str(target), "counts": {"kept": count}, "replaced": is_replaced(target)})
     else:
-        click.echo(f"Exported {count:,} calls → {target}")
+        click.echo(f"Exported {count:,} calls → {target}{replaced_note(target)}")
 
 
 @command.command("copy")

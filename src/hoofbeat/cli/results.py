@@ -25,6 +25,7 @@ def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
 
     A table for each protocol, because two protocols are not ranked together. What was cut to fit a window comes first.
     """
+    from hoofbeat.findings.caveats import part_in_words
     from hoofbeat.reports.cut_texts import cut_warnings
     from hoofbeat.reports.sections.scores.outcome_sets import gather
 
@@ -40,7 +41,9 @@ def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
     [group] = gather([("scores", artefact)], [])
     for part in group.protocols() if group.outcomes else ():
         protocol = part.tallies[part.order[0]].protocol
-        _show_scores(screen, part, f"Leaderboard, by {protocol}" if protocol else "Leaderboard")
+        title = f"Leaderboard, by {protocol}" if protocol else "Leaderboard"
+        asked = part_in_words(artefact.manifest) if len(group.protocols()) == 1 else ""
+        _show_scores(screen, part, f"{title} ({asked or count_of(len(part.questions), 'question')})")
     if group.unjudged:
         names = "; ".join(f"{model} · {condition}" for model, condition in group.unjudged)
         screen.say(f"No score yet, because nobody has judged this free text: {names}")
@@ -63,7 +66,7 @@ def _show_scores(screen: Screen, part: OutcomeSet, title: str) -> None:
         )
         for place in places
     ]
-    screen.title(f"{title} ({count_of(len(part.questions), 'question')})")
+    screen.title(title)
     columns = ["system" if several else "condition", "right", Column("accuracy, 95% interval", "share")]
     unscored = any(row[-1] for row in rows)
     screen.table(

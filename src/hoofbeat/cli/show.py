@@ -25,6 +25,7 @@ from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
+from hoofbeat.findings.caveats import caveats
 from hoofbeat.recipes.item_lookup import (
     BenchmarkItem,
     EvidencePlace,
@@ -135,7 +136,9 @@ def _overview(artefact: Artefact, as_json: bool) -> None:
     from hoofbeat.cli.folder_overview import next_command, show_folder
 
     if as_json:
-        _Shown(artefact, as_json).emit({"metrics": artefact.manifest.metrics})
+        warnings = caveats(artefact.manifest)
+        told = {"warnings": warnings} if warnings else {}
+        _Shown(artefact, as_json).emit({"metrics": artefact.manifest.metrics, **told})
         return
     show_folder(Screen(as_json=False, on_stdout=True), artefact)
     if words := next_command(artefact):

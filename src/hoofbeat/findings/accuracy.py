@@ -147,15 +147,19 @@ def comparable_pairs(
 ) -> list[tuple[SystemKey, SystemKey]]:
     """The pairs of systems worth comparing, sorted: conditions of one model, models under one condition, or both.
 
-    Pairs that share no question are left out.
+    Pairs that share no question are left out, and pairs with a system of which no answer was scored: what nobody
+    scored is not worse.
     """
     asked: dict[SystemKey, set[str]] = {}
+    scored: set[SystemKey] = set()
     for row in results:
         asked.setdefault((row.model, row.condition), set()).add(row.question)
+        if row.correct is not None:
+            scored.add((row.model, row.condition))
     same = {"model": (True, False), "condition": (False, True), "either": (True, True)}[within]
     return [
         (a, b)
-        for a, b in combinations(sorted(asked), 2)
+        for a, b in combinations(sorted(scored), 2)
         if ((same[0] and a[0] == b[0]) or (same[1] and a[1] == b[1])) and not asked[a].isdisjoint(asked[b])
     ]
 

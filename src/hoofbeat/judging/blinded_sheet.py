@@ -1,12 +1,14 @@
 """What every blinded sheet shares: the answers that are drawn for it under codes, and the rows that come back.
 
 Sheets for people, packets of an audit's pairs and studies on the review pages show items under codes that tell nothing
-of where they come from. The same answers are drawn for a sheet and for a study, and every file that comes back is read
-here, whatever program saved it (`store.sheets`).
+of where they come from. A code is a hash with a secret, or else whoever guesses the ids of sources and models could
+compute all codes. The same answers are drawn for a sheet and for a study, and every file that comes back is read here,
+whatever program saved it (`store.sheets`).
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +20,21 @@ from hoofbeat.judging.criteria import Key, answer_key, no_answer_failure
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
 from hoofbeat.judging.stratified_sample import Name, ReservoirSample, allot_within, blind_code
 from hoofbeat.records import Answer
+from hoofbeat.store import Artefact
 from hoofbeat.store.sheets import sheet_rows, sheet_text
+
+UNKEYED = b""
+"""The secret of codes that were made before codes had one. Labels under such codes are still read."""
+
+
+def blinding_secret(of: Artefact | AnswerFolder) -> bytes:
+    """What the codes of a folder's answers are keyed with: the hash of all its answers, which only its owner has.
+
+    It is the same in a run and in the judgments of it, and in an audit that was judged again: labels are found in both.
+    No page and no file for annotators shows it.
+    """
+    sha256 = of.answers_sha256 if isinstance(of, AnswerFolder) else of.manifest.files["answers.jsonl"]
+    return hashlib.sha256(f"blind {sha256}".encode()).digest()
 
 
 class DrawnAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +65,7 @@ def draw_answers(
     With `everything`, answers that nobody has judged are drawn as well.
     """
     draws: dict[Name, ReservoirSample[Answer]] = {}
+    secret = blinding_secret(folder)
     for answer in folder.each_answer():
         key = answer_key(answer)
         shown = no_answer_failure(folder.questions.get(answer.question), answer) is None and takes(aspect, answer)
@@ -58,7 +75,7 @@ def draw_answers(
     sizes = {stratum: draw.seen for stratum, draw in draws.items()}
     given = allot_within(sizes, count, seed)
     drawn = [
-        (blind_code(answer_key(answer), aspect), answer, stratum)
+        (blind_code(answer_key(answer), aspect, secret), answer, stratum)
         for stratum, draw in draws.items()
         for answer in draw.drawn(given[stratum])
     ]

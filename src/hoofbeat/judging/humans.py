@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.aspect import Aspect
-from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels, read_rows
+from hoofbeat.judging.blinded_sheet import UNKEYED, blinding_secret, draw_answers, judge_labels, read_rows
 from hoofbeat.judging.catalogue import human_aspects, labels_of
 from hoofbeat.judging.criteria import Key, answer_key, answer_text
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
@@ -375,11 +375,11 @@ def _unknown(label: HumanLabel) -> str:
 def _answers_named(folder: AnswerFolder, labels: Sequence[HumanLabel], aspect: str) -> dict[object, tuple[int, Key]]:
     """Where each answer that a label names stands, and its key."""
     wanted = {_named(label) for label in labels}
-    by_code = any(label.item for label in labels)
+    secrets = (blinding_secret(folder), UNKEYED) if any(label.item for label in labels) else ()
     found: dict[object, tuple[int, Key]] = {}
     for place, answer in enumerate(folder.each_answer()):
         key = answer_key(answer)
-        for name in (key, blind_code(key, aspect) if by_code else None):
+        for name in (key, *(blind_code(key, aspect, secret) for secret in secrets)):
             if name in wanted:
                 found[name] = (place, key)
     return found

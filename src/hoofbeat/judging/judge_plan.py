@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.errors import UsageError
+from hoofbeat.findings.caveats import CUT_OFF
 from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, SWAPPED_PROMPT
 from hoofbeat.judging.canary import PROMPT as CANARY_PROMPT
@@ -219,7 +220,8 @@ def _prompts(judging: JudgingPass) -> dict[str, str]:
 
 
 def _metrics(judging: JudgingPass) -> dict[str, object]:
-    before = dict(judging.folder.artefact.manifest.metrics) if judging.folder.judged else {}
+    metrics = judging.folder.artefact.manifest.metrics
+    before = dict(metrics) if judging.folder.judged else {name: metrics[name] for name in (CUT_OFF,) if name in metrics}
     labels = _added(before.get("labels"), judging.tally.labels)
     short = _added(before.get("missing_votes"), judging.tally.short)
     probes = before.get("probes")

@@ -135,6 +135,11 @@ class AnswerFolder:
         """The answers one after the other."""
         return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
 
+    @property
+    def answers_sha256(self) -> str:
+        """The hash of the answers: the same for a run and for judgments of it."""
+        return self.artefact.manifest.files["answers.jsonl"]
+
     def write_answers(self, path: Path) -> None:
         """Write the answers to a file."""
         shutil.copyfile(self.artefact.file("answers.jsonl"), path)

@@ -6,6 +6,7 @@ what was written in its traces; here they are read as the answers of a run.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,7 +18,7 @@ from hoofbeat.records import Answer, TraceStep
 from hoofbeat.retrieval.line import every_stage, parse
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.tables import read_jsonl, write_jsonl
+from hoofbeat.store.tables import jsonl_lines, read_jsonl, write_jsonl
 
 _RANKINGS = "rankings"
 _WRITTEN = ("generated", "answered")
@@ -62,6 +63,14 @@ class QueryAnswers(AnswerFolder):
         counts = Counter(answer.condition for answer in self.each_answer())
         models = tuple(dict.fromkeys(self._models.values()))
         return Survey(answers=counts.total(), conditions=tuple(counts), models=models, choices=0, passages=0)
+
+    @cached_property
+    def answers_sha256(self) -> str:
+        """The hash of the answers as judgments keep them."""
+        digest = hashlib.sha256()
+        for line in jsonl_lines(self.each_answer()):
+            digest.update(line)
+        return digest.hexdigest()
 
     def write_answers(self, path: Path) -> None:
         """Write the answers as a run's."""

@@ -19,9 +19,13 @@ Item = TypeVar("Item")
 Name = tuple[str, ...]
 
 
-def blind_code(key: Key, aspect: str) -> str:
-    """A name for an answer that tells nothing about it: twelve digits of a hash."""
-    return f"{seeded_number('blind', aspect, *key, size=16) >> 80:012x}"
+def blind_code(key: Key, aspect: str, secret: bytes) -> str:
+    """A name for an answer that tells nothing about it: twelve digits of a hash with a `secret` (`blinding_secret`).
+
+    Without a secret (`b""`) it is the code of sheets that were made before there was one.
+    """
+    hidden = (secret.hex(),) if secret else ()
+    return f"{seeded_number('blind', aspect, *key, *hidden, size=16) >> 80:012x}"
 
 
 class ReservoirSample(Generic[Item]):

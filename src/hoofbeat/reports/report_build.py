@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
+from hoofbeat.findings.caveats import folder_caveats
 from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.cut_texts import cut_warnings, limited_in_words, window_notes
@@ -256,6 +257,7 @@ def assemble(
         warnings=tuple(cut_warnings(artefacts)),
         notes=(
             *notes,
+            *folder_caveats(artefacts),
             *(note for chapter in chapters for note in chapter.notes),
             *_instruction_notes(artefacts),
             *window_notes(artefacts),

@@ -20,7 +20,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.outcomes import EXAM, INSIDE, OUTSIDE
 from hoofbeat.records import Question
-from hoofbeat.review.review_records import Assignment, ItemMaterial, Person, ReviewItem, Study
+from hoofbeat.review.review_records import Assignment, ItemMaterial, Person, ReviewItem, Study, item_code
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store.files import slug
 from hoofbeat.store.tables import content_sha256
@@ -225,7 +225,7 @@ def _item(study: Study, place: int, question: Question, rules: ExamRules) -> Rev
     groups = facet_values(question.facets, rules.facet)
     first = next(iter(groups), "")
     return ReviewItem(
-        id=hashlib.blake2b(f"{study.id}\0{question.id}".encode(), digest_size=6).hexdigest(),
+        id=item_code(FORM, study.id, question.id, secret=study.source_sha256),
         study=study.id,
         place=place,
         shown=tuple(shown),

@@ -288,7 +288,7 @@ def submit_answer(
 
     The same answer at the same stage again is the same act: a page that lost the connection may send it twice.
     """
-    if 0 <= stage < entry.stage and entry.kept.given[stage].answer == answer_of(entry, said):
+    if _is_given(entry, said, stage):
         return sitting
     _check_time(sitting)
     answer = answer_of(entry, said)
@@ -305,7 +305,18 @@ def submit_answer(
         kept = replace(entry.kept, given=(*entry.kept.given, given), draft="", answer=answer, opened=sitting.now)
         return kept, "done" if len(kept.given) == len(entry.shares) else "draft"
 
-    return _changed(store, sitting, entry, change, _name(f"give-{stage}", entry), seconds)
+    try:
+        return _changed(store, sitting, entry, change, _name(f"give-{stage}", entry), seconds)
+    except ReviewRefusalError:  # another tab was quicker: with the same answer, or with another
+        now = load_sitting(store, sitting.study, sitting.person, sitting.now)
+        if _is_given(now.entries[entry.place - 1], said, stage):
+            return now
+        raise
+
+
+def _is_given(entry: ExamQuestion, said: str, stage: int) -> bool:
+    """Whether this is the answer that was given at that stage."""
+    return 0 <= stage < entry.stage and entry.kept.given[stage].answer == answer_of(entry, said)
 
 
 def end_exam(store: ReviewStore, sitting: ExamSitting) -> ExamSitting:

@@ -9,12 +9,14 @@ A refusal of the review store has the HTTP status that a page answers with.
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from hoofbeat.errors import InputError, OutputError
+from hoofbeat.store.tables import canonical_json
 
 PersonRole = Literal["reviewer", "adjudicator", "admin"]
 LabelState = Literal["draft", "done", "skipped"]
@@ -23,6 +25,15 @@ LabelState = Literal["draft", "done", "skipped"]
 def in_utc(seconds: float) -> str:
     """A time for people."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def item_code(*parts: object, secret: str = "") -> str:
+    """A code that tells nothing about what it stands for, and is safe in an address.
+
+    Where the parts can be guessed, as ids can, `secret` is what reviewers can't know: the hash of the folder's content.
+    """
+    key = hashlib.sha256(secret.encode()).digest() if secret else b""
+    return hashlib.blake2b(canonical_json(["item", *parts]), digest_size=6, key=key).hexdigest()
 
 
 class Study(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -19,9 +19,17 @@ from hoofbeat.recipes.cases.two_level_review import ADD, DROP, PASSES
 from hoofbeat.review.adjudication_queue import EXPERT, FLAG, base_item
 from hoofbeat.review.forms import Form, criterion_rows
 from hoofbeat.review.label_export import REVISION
-from hoofbeat.review.review_records import Assignment, Decision, ItemLabel, ItemMaterial, Person, ReviewItem, Study
+from hoofbeat.review.review_records import (
+    Assignment,
+    Decision,
+    ItemLabel,
+    ItemMaterial,
+    Person,
+    ReviewItem,
+    Study,
+    item_code,
+)
 from hoofbeat.review.reviewer_agreement import form_finder
-from hoofbeat.review.study_items import item_code
 
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore

@@ -33,7 +33,7 @@ from hoofbeat.benchmarks import corpus_beside, find_quote
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_value
-from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels
+from hoofbeat.judging.blinded_sheet import blinding_secret, draw_answers, judge_labels
 from hoofbeat.judging.catalogue import human_aspects
 from hoofbeat.judging.criteria import Key, answer_key, answer_text
 from hoofbeat.judging.humans import make_design
@@ -44,7 +44,7 @@ from hoofbeat.recipes.review_tasks import FLAGGED, ReviewTask
 from hoofbeat.records import Answer, Document, Facets, Question
 from hoofbeat.review.assignments import stratified_sample
 from hoofbeat.review.forms import Form, form_names, load_form
-from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
+from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study, item_code
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl, read_tsv
@@ -79,19 +79,17 @@ _OPEN = "to be revised"
 
 
 class _Beside(Struct, frozen=True, kw_only=True):
-    """What stands beside the tasks: the questions by id, and the corpus where it lies beside the benchmark."""
+    """What stands beside the tasks: the questions by id, the corpus where it lies beside the benchmark, and the secret
+    of its items' codes.
+    """
 
     questions: dict[str, Question]
     corpus: Corpus | None
+    secret: str
 
     def document(self, id: str) -> Document | None:
         """The document, where it is at hand."""
         return self.corpus.get(id) if self.corpus is not None and id in self.corpus else None
-
-
-def item_code(*parts: object) -> str:
-    """A code that tells nothing about its item, and is safe in an address."""
-    return hashlib.blake2b(canonical_json(["item", *parts]), digest_size=6).hexdigest()
 
 
 def form_of_task(task: ReviewTask) -> str:
@@ -154,6 +152,7 @@ def benchmark_items(artefact: Artefact, form: str, strata: str | None) -> list[R
     beside = _Beside(
         questions={each.id: each for each in read_jsonl(artefact.file("questions.jsonl"), Question)},
         corpus=corpus_beside(artefact),
+        secret=artefact.reference().sha256,
     )
     if form == "revision":
         return _revision_items(artefact, beside, strata)
@@ -186,7 +185,7 @@ def _item(task: ReviewTask, form: str, beside: _Beside, strata: str | None) -> R
     shown = [*_about(task, question), *_images(question, form), *_sources(task, documents, question, beside)]
     group = group_of(facets) or task.shown.get("group", "")
     return ReviewItem(
-        id=item_code(form, task.item, task.step),
+        id=item_code(form, task.item, task.step, secret=beside.secret),
         study="",
         place=0,
         shown=tuple(shown),
@@ -303,7 +302,7 @@ def _revision_items(artefact: Artefact, beside: _Beside, strata: str | None) -> 
         ]
         items.append(
             ReviewItem(
-                id=item_code("revision", id),
+                id=item_code("revision", id, secret=beside.secret),
                 study="",
                 place=0,
                 shown=tuple(shown),
@@ -424,9 +423,10 @@ def audit_items(artefact: Artefact, sample: int | None, seed: int) -> tuple[dict
     pairs, _ = draw_pairs(audit, {name: count for name, count in wanted.items() if count}, seed=seed)
     questions = {question.id: question for question in audit.questions}
     texts = blinded_texts(audit, pairs)
+    secret = blinding_secret(artefact)
     items = [
         _item_pair_items(
-            pair_code(*pair.key),
+            pair_code(secret, *pair.key),
             pair,
             texts.questions[pair.question],
             (texts.answers[pair.question, side] for side in (pair.a, pair.b)),

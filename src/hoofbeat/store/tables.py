@@ -170,11 +170,16 @@ def write_jsonl(path: Path, records: Iterable[object], *, private: bool = False)
     """Write records as JSON lines; returns how many. The file appears whole or not at all (`atomic_write`)."""
     count = 0
     with atomic_write(path, private=private) as stream:
-        for record in records:
-            stream.write(_encode(record))
-            stream.write(b"\n")
+        for line in jsonl_lines(records):
+            stream.write(line)
             count += 1
     return count
+
+
+def jsonl_lines(records: Iterable[object]) -> Iterator[bytes]:
+    """Records as the lines of a JSONL file."""
+    for record in records:
+        yield _encode(record) + b"\n"
 
 
 def read_jsonl(path: Path, kind: type[T]) -> Iterator[T]:

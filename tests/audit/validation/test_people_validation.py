@@ -8,11 +8,13 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.validation.packets import Packets, write_packets
-from hoofbeat.audit.validation.people_validation import AnnotatorLabel, HumanLabels, human_labels
+from hoofbeat.audit.validation.packets import Packets, label_counts, pair_code, write_packets
+from hoofbeat.audit.validation.people_validation import AnnotatorLabel, HumanLabels, human_labels, validated_pairs
 from hoofbeat.errors import InputError
+from hoofbeat.judging.blinded_sheet import UNKEYED
 from tests.audit.packet_audits import an_audit, in_turn
 
 COUNTS = {"Absent": 20, "Consistent": 12, "Complementary": 9, "Divergent": 8, "Contradictory": 6}
@@ -246,3 +248,23 @@ def test_a_reviewer_can_say_that_a_silent_source_does_say_so(
     rows[0][column] = "perhaps"
     with pytest.raises(InputError, match="perhaps"):
         human_labels(audit, [saved(tmp_path / "two.csv", rows)], packets=packets)
+
+
+def test_labels_under_codes_of_before_are_still_found(audit: Audit, packets: Packets, tmp_path: Path) -> None:
+    pairs = {row.item: row.pair for row in packets.key}
+    old = [{**row, "item": pair_code(UNKEYED, *pairs[row["item"]].key)} for row in rows_of(packets)]
+    assert not {row["item"] for row in old} & pairs.keys()
+    file = saved(tmp_path / "old.csv", old)
+    found = human_labels(audit, [file])
+    assert {pair.key for pair in found.pairs} == {pair.key for pair in pairs.values()}
+    items = {each.rated.item for each in validated_pairs(audit, found, label_counts(audit)[0])}
+    assert items == {row["item"] for row in old}, "the tables name items as the annotators' files do"
+
+
+def test_packets_of_before_are_read_by_the_codes_of_their_key(audit: Audit, packets: Packets, tmp_path: Path) -> None:
+    codes = {row.item: pair_code(UNKEYED, *row.pair.key) for row in packets.key}
+    file = saved(tmp_path / "old.csv", [{**row, "item": codes[row["item"]]} for row in rows_of(packets)])
+    packets.key = [replace(row, item=codes[row.item]) for row in packets.key]
+    found = human_labels(audit, [file], packets=packets)
+    assert len(found.pairs) == len(codes)
+    assert set(found.codes.values()) == set(codes.values())

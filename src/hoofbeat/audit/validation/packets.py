@@ -25,6 +25,7 @@ from hoofbeat.audit.sample_records import Row, SampledPair
 from hoofbeat.audit.silence import silence_proof
 from hoofbeat.audit.validation.name_mask import MASK, NameMask
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.judging.blinded_sheet import blinding_secret
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
@@ -39,15 +40,20 @@ _LENGTH = 10
 _NUMBERS: int = len(_LETTERS) ** _LENGTH
 
 
-def number_of(question: str, a: str, b: str) -> int:
-    """The number behind a pair's code: a hash of what identifies the pair."""
-    digest = hashlib.blake2b("\x1f".join(("pair", question, a, b)).encode(), digest_size=8).digest()
+def number_of(secret: bytes, question: str, a: str, b: str) -> int:
+    """The number behind a pair's code: a hash of what identifies the pair, with the audit's `blinding_secret`."""
+    digest = hashlib.blake2b("\x1f".join(("pair", question, a, b)).encode(), digest_size=8, key=secret).digest()
     return int.from_bytes(digest, "big") % _NUMBERS
 
 
-def pair_code(question: str, a: str, b: str) -> str:
+def pair_code(secret: bytes, question: str, a: str, b: str) -> str:
     """A name for a pair that tells nothing about it, and that no spreadsheet takes for a number or a date."""
-    number, letters = number_of(question, a, b), ""
+    return code_of(number_of(secret, question, a, b))
+
+
+def code_of(number: int) -> str:
+    """A number as a code."""
+    letters = ""
     for _ in range(_LENGTH):
         number, place = divmod(number, len(_LETTERS))
         letters += _LETTERS[place]
@@ -237,7 +243,8 @@ class Packets:
             raise InputError(
                 f"these packets do not belong to the audit {audit.artefact.path}, or it was made again later",
                 where=str(self.artefact.path),
-                fix="name the audit they were drawn from, or leave out --packets to find items by their codes",
+                fix="name the audit they were drawn from. If only the judgments differ, not the answers, leave out "
+                "--packets to find items by their codes",
             )
 
 
@@ -337,7 +344,11 @@ def write_packets(
         seed=seed, annotators=names, strata=strata, unlabelled=unlabelled, pack=f"{pack.name}@{pack.fingerprint}"
     )
     weights = {stratum.label: stratum.weight or 0.0 for stratum in strata}
-    key = sorted((_key_row(pair, weights[pair.label], design) for pair in pairs), key=lambda row: row.item)
+    secret = blinding_secret(audit.artefact)
+    codes = {pair.key: pair_code(secret, *pair.key) for pair in pairs}
+    key = sorted(
+        (_key_row(codes[pair.key], pair, weights[pair.label], design) for pair in pairs), key=lambda row: row.item
+    )
     texts = blinded_texts(audit, pairs)
     with create(target, replace_kind=KIND) as draft:
         for name in names:
@@ -374,8 +385,7 @@ def _wanted(pack: Pack, per_label: int, of_label: Mapping[str, int]) -> dict[str
     return {name: of_label.get(name, per_label) for name in names}
 
 
-def _key_row(pair: SampledPair, weight: float, design: PacketDesign) -> KeyRow:
-    item = pair_code(*pair.key)
+def _key_row(item: str, pair: SampledPair, weight: float, design: PacketDesign) -> KeyRow:
     swapped = {name: bool(seeded_number("sides", design.seed, name, item) & 1) for name in design.annotators}
     return KeyRow(item=item, pair=pair, weight=weight, swapped=swapped)
 

@@ -21,13 +21,13 @@ from hoofbeat.audit.validation.packets import (
     Packets,
     answers_of,
     code_number,
+    code_of,
     iter_drawable_pairs,
     label_counts,
     number_of,
-    pair_code,
 )
 from hoofbeat.errors import InputError
-from hoofbeat.judging.blinded_sheet import AnnotatorFile, read_rows
+from hoofbeat.judging.blinded_sheet import UNKEYED, AnnotatorFile, blinding_secret, read_rows
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
@@ -55,10 +55,11 @@ class AnnotatorLabel(Struct, frozen=True, kw_only=True):
 class HumanLabels(Struct, frozen=True, kw_only=True):
     """Everything people said: by pair and annotator, what was settled between them by pair, and remarks for the user.
 
-    `empty` counts, by annotator, the items of the packet that got no label.
+    `codes` has each pair's code in the files, `empty` counts, by annotator, the items of the packet that got no label.
     """
 
     pairs: tuple[SampledPair, ...]
+    codes: dict[tuple[str, str, str], str]
     labels: dict[tuple[str, str, str], dict[str, AnnotatorLabel]]
     adjudicated: dict[tuple[str, str, str], AnnotatorLabel]
     annotators: tuple[str, ...]
@@ -120,6 +121,7 @@ def human_labels(
     order = [asked[pair] for pair in sorted(asked) if packets is not None or pair in by_pair or pair in final]
     return HumanLabels(
         pairs=tuple(order),
+        codes={pair.key: code_of(number) for number, pair in known.items()},
         labels=dict(sorted(by_pair.items())),
         adjudicated=dict(sorted(final.items())),
         annotators=tuple(sorted(taken.said)),
@@ -143,12 +145,15 @@ def _known(
     """The pairs behind the codes: those of the packets, else those of the audit that a file names."""
     if packets is not None:
         packets.check(audit)
-        return {number_of(*row.pair.key): row.pair for row in packets.key}
+        codes = ((code_number(row.item), row.pair) for row in packets.key)
+        return {number: pair for number, pair in codes if number is not None}
     wanted = {code_number(cells.get("item", "")) for rows in files for _, cells in rows.rows}
+    secrets = (blinding_secret(audit.artefact), UNKEYED)
     return {
         number: SampledPair.of(row)
         for row in iter_drawable_pairs(audit, progress, title="finding the pairs")
-        if (number := number_of(row[0], row[1], row[2])) in wanted
+        for secret in secrets
+        if (number := number_of(secret, row[0], row[1], row[2])) in wanted
     }
 
 
@@ -363,7 +368,7 @@ def _rated(pair: SampledPair, given: HumanLabels) -> RatedPair:
     said = given.labels.get(pair.key, {})
     settled = given.adjudicated.get(pair.key)
     return RatedPair(
-        item=pair_code(*pair.key),
+        item=given.codes[pair.key],
         question=pair.question,
         a=pair.a,
         b=pair.b,

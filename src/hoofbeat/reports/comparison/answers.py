@@ -234,6 +234,7 @@ class FolderOutcomes:
                 self.questions.values(), self._seen(judged.each_answer()), self._heard(judged.each_judgment())
             )
         self.systems = list(dict.fromkeys((row.model, row.condition) for row in self.outcomes))
+        self._scored = {(row.model, row.condition) for row in self.outcomes if row.correct is not None}
         self.judges = panel_of(artefact.manifest, self._voters)
 
     def _seen(self, answers: Iterable[Answer]) -> Iterator[Answer]:
@@ -247,6 +248,10 @@ class FolderOutcomes:
             if judgment.aspect == "equivalence" and not judgment.judge.startswith(HUMAN):
                 self._voters.update(dict.fromkeys([vote.judge for vote in judgment.votes] or [judgment.judge]))
             yield judgment
+
+    def is_scored(self, system: System) -> bool:
+        """Whether any answer of a system has a score."""
+        return system in self._scored
 
     @property
     def judge_prompt(self) -> str:
@@ -272,7 +277,8 @@ def open_side(path: Path, name: str = "") -> FolderOutcomes:
 class AnswersComparison(Struct, frozen=True, kw_only=True):
     """What came of it: the folders, the pairs with their differences in the same order, and each system's accuracy.
 
-    `apart` counts the pairs that are left out because no question was put to both of their systems.
+    `apart` counts the pairs that are left out because no question was put to both of their systems; `unscored` are
+    systems whose pairs are left out because none of their answers has a score.
     """
 
     sides: tuple[FolderOutcomes, ...]
@@ -285,6 +291,7 @@ class AnswersComparison(Struct, frozen=True, kw_only=True):
     picked: tuple[str, ...]
     seed: int
     apart: int = 0
+    unscored: tuple[FolderSystem, ...] = ()
 
     def name(self, place: FolderSystem) -> str:
         """A system in words with its folder; the model goes without saying where there is only one."""
@@ -324,7 +331,8 @@ def compare_answers(
             task.advance()
     questions = _questions(sides)
     wanted = _pairs(sides, baseline, systems)
-    pairs = _meeting(wanted, sides)
+    scored = _scored(wanted, sides)
+    pairs = _meeting(scored, sides)
     used = list(dict.fromkeys(place for pair in pairs for place in (pair.first, pair.second)))
     results: dict[FolderSystem, dict[str, list[Outcome]]] = {place: {} for place in used}
     for number, side in enumerate(sides):
@@ -352,8 +360,32 @@ def compare_answers(
         baseline=baseline,
         picked=tuple(systems),
         seed=seed,
-        apart=len(wanted) - len(pairs),
+        apart=len(scored) - len(pairs),
+        unscored=tuple(
+            dict.fromkeys(
+                place
+                for pair in wanted
+                if pair not in scored
+                for place in (pair.first, pair.second)
+                if not sides[place.folder].is_scored(place.system)
+            )
+        ),
     )
+
+
+def _scored(pairs: Sequence[Pair], sides: Sequence[FolderOutcomes]) -> list[Pair]:
+    """The pairs of systems that both have answers with a score: a system that nobody could score is not worse."""
+    found = [
+        pair for pair in pairs if all(sides[each.folder].is_scored(each.system) for each in (pair.first, pair.second))
+    ]
+    if not found:
+        silent = [side.name for side in sides if not any(map(side.is_scored, side.systems))]
+        raise UsageError(
+            "one of the two systems has no answer with a score, so there is no difference to give",
+            where=", ".join(silent or [side.name for side in sides]),
+            fix="judge the answers again: hoofbeat judge RUN --model JUDGE; or name other folders",
+        )
+    return found
 
 
 def _meeting(pairs: Sequence[Pair], sides: Sequence[FolderOutcomes]) -> list[Pair]:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.findings.accuracy import CHANGES, Accuracy, change, flips, standing, tone_of_change
+from hoofbeat.findings.caveats import folder_caveats
 from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.records import Answer, Judgment, Question, Span
 from hoofbeat.reports.charts import interval_bar, interval_bars
@@ -221,7 +222,8 @@ def _others(compared: AnswersComparison) -> list[str]:
     many = count_of(len(compared.pairs), "pair")
     against = Counter(reason for pair in compared.pairs for reason in pair.against)
     settings = Counter(reason for pair in compared.pairs for reason in pair.settings)
-    told = [
+    told = folder_caveats(side.artefact for side in compared.sides)
+    told += [
         f"NOT MEASURED IN THE SAME WAY in {times} of {many}: {reason}. Such a difference is not between the systems "
         f"alone."
         for reason, times in against.items()
@@ -241,8 +243,10 @@ def _others(compared: AnswersComparison) -> list[str]:
         for side in compared.sides
         if side.artefact.manifest.kind == "run" and side.free_text
     ]
-    lost = [compared.name(place) for place, row in compared.accuracies.items() if _lost(row) == row.planned]
-    return told + [f"No answer of {name} could be scored." for name in lost]
+    return told + [
+        f"No answer of {compared.name(place)} could be scored, so no difference is given for it."
+        for place in compared.unscored
+    ]
 
 
 def answers_report(compared: AnswersComparison) -> Report:

@@ -13,11 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.breakdown import FacetGroup, FacetTable, SetTable, by_facet, over_sets, values_of
+from hoofbeat.findings.caveats import folder_caveats
 from hoofbeat.findings.intervals import Interval, bootstrap_mean, cluster_labels
 from hoofbeat.findings.systems import (
     Ablation,
@@ -487,12 +489,16 @@ def write_rankings(target: Path, compared: RankingsComparison, *, command: Seque
         answers=compared.answers,
         seed=compared.seed,
     )
+    warnings = folder_caveats(compared.folders)
     manifest = Manifest(
         kind=KIND,
         title=f"{len(compared.systems)} retrievers over {main.n} questions of {_searched(compared)}",
         command=list(command),
         inputs=[artefact.reference() for artefact in compared.folders],
-        settings={"systems": list(compared.systems), "baseline": compared.baseline},
+        settings={
+            "systems": list(compared.systems), "baseline": compared.baseline,
+            **({"warnings": warnings} if warnings else {}),
+        },
         seeds={"bootstrap and randomisation": compared.seed},
         counts=Counts(kept=len(compared.folders)),
         metrics={
@@ -501,7 +507,7 @@ def write_rankings(target: Path, compared: RankingsComparison, *, command: Seque
             for row in main.means
         },
     )  # fmt: skip
-    return write_comparison(target, report, manifest, _sheets(compared))
+    return write_comparison(target, replace(report, notes=tuple(warnings)), manifest, _sheets(compared))
 
 
 def _searched(compared: RankingsComparison) -> str:

@@ -21,6 +21,7 @@ from hoofbeat.findings.agreement import agreement_with_intervals
 from hoofbeat.findings.intervals import FEW
 from hoofbeat.findings.outcomes import ModeShare, mode_shares
 from hoofbeat.judging.aspects.error_type import ERROR_TYPE
+from hoofbeat.judging.blinded_sheet import UNKEYED, blinding_secret
 from hoofbeat.judging.criteria import Key, answer_key
 from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Answer, Failure, Judgment, Question
@@ -67,7 +68,8 @@ def known_answers(artefacts: Iterable[Artefact]) -> dict[str, Key]:
     for artefact in artefacts:
         for answer in read_jsonl(artefact.file("answers.jsonl"), Answer):
             key = answer_key(answer)
-            found.setdefault(blind_code(key, ASPECT), key)
+            for secret in (blinding_secret(artefact), UNKEYED):
+                found.setdefault(blind_code(key, ASPECT, secret), key)
     return found
 
 

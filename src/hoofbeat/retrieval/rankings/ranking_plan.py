@@ -341,6 +341,7 @@ def find_evidence(
                 settings={
                     **retriever.describe(),
                     "bed": plan.collection.name,
+                    **plan.collection.part,
                     "sources": len(names),
                     "passages": _PASSAGES,
                     **line_facts(models),

@@ -259,6 +259,7 @@ def _limits(
         "unanswerable": len(missing),
         "without_relevant": sum(not any(grade > 0 for grade in grades.values()) for grades in qrels.values()),
         "unasked": collection.unasked,
+        **collection.part,
         **({"documents": len(documents)} if documents is not None else {}),
     }
 

@@ -18,6 +18,7 @@ from hoofbeat.corpus.readers.beir import read_beir
 from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values, has_facets
+from hoofbeat.findings.caveats import part_settings
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Question
@@ -34,7 +35,8 @@ class TestCollection(Struct, frozen=True, kw_only=True):
     """Questions with their judgments, and the documents to rank for them.
 
     `content` names the documents' content, `unasked` counts judged questions that are not there, `passages` says that
-    the documents were published as passages (BEIR, R2MED) and are not to be cut unasked.
+    the documents were published as passages (BEIR, R2MED) and are not to be cut unasked. `in_all` is how many questions
+    there are, where these are only the first of them.
     """
 
     name: str
@@ -46,6 +48,7 @@ class TestCollection(Struct, frozen=True, kw_only=True):
     inputs: list[InputRef]
     unasked: int = 0
     passages: bool = False
+    in_all: int = 0
 
     __test__: ClassVar[bool] = False  # pytest takes classes with this name for tests
 
@@ -57,9 +60,16 @@ class TestCollection(Struct, frozen=True, kw_only=True):
         """The collection with its first questions only, where there is a limit."""
         if limit is None:
             return self
-        kept = list(self.questions)[:limit]
+        every = list(self.questions)
+        kept = every[:limit]
         names = {question.id for question in kept}
-        return replace(self, questions=kept, qrels={name: each for name, each in self.qrels.items() if name in names})
+        qrels = {name: each for name, each in self.qrels.items() if name in names}
+        return replace(self, questions=kept, qrels=qrels, in_all=len(every))
+
+    @property
+    def part(self) -> dict[str, object]:
+        """For a manifest's settings: that these are only the first questions; nothing where they are all."""
+        return part_settings(len(self.questions), self.in_all)
 
     def chosen(self, where: Sequence[str]) -> list[str] | None:
         """The documents with these facets (`name=value`, the same name again means either); None for all."""

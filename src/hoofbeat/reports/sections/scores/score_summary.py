@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hoofbeat.answering.conditions import ConditionKind, parse_condition
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference, differences
+from hoofbeat.findings.caveats import part_in_words
 from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.model import Lead, PlainSummary
 from hoofbeat.reports.section import share_in_words
@@ -69,7 +70,9 @@ def score_leads(group: OutcomeSet, ranked: Sequence[Accuracy], first_two: System
             else Lead(f"{asked} do not show whether {first} or {second} is better.")
         )
     unscored = sum(missing(row.unscored) for row in ranked)
-    how = f"{count_of(sum(row.planned for row in ranked), 'answer')} to {asked} were planned"
+    parts = {part_in_words(each.manifest) for each in group.artefacts}
+    to = parts.pop() or asked if len(parts) == 1 else asked
+    how = f"{count_of(sum(row.planned for row in ranked), 'answer')} to {to} were planned"
     leads.append(Lead(f"{how}; {unscored:,} could not be scored." if unscored else f"{how}, and all were scored."))
     if group.self_judged:
         leads.append(Lead(SELF_JUDGED))
