@@ -10,9 +10,9 @@ No collection at hand has relations between patients, so two are made, both with
   questions are the lists. Patients of the question's own publication are not ranked: families are alike.
 
 A question's own report is not ranked. Relevant is what has the same diagnosis. Diagnoses are parted into a development
-and a test half by `SEED` (decided before the first run), so no diagnosis is in both. Lines and forms of the question
-are chosen on the development half; the test half is looked at once. Intervals resample whole diagnoses, because
-questions of one diagnosis are not independent.
+and a test half by `SEED` (decided before the first run), so no diagnosis is in both. The line and the form of the
+question are chosen on each development half; both choices are then measured on both test halves, once. Intervals
+resample whole diagnoses, because questions of one diagnosis are not independent.
 """
 
 from __future__ import annotations
@@ -49,17 +49,27 @@ QUESTIONS = 150
 DEPTH = 200
 MEASURES = ("nDCG@10", "R@100")
 BASELINE = "bm25[chunk=whole]"
-SHOWN = (BASELINE, "dense[chunk=whole]", "bm25[chunk=whole] + dense[chunk=whole]", "dense[chunk=whole,truncate=yes]")
-SHOWN = (*SHOWN, "bm25[chunk=whole] + dense[chunk=whole,truncate=yes]")
-CANDIDATES = (
+SHOWN = (
+    BASELINE,
+    "dense[chunk=whole]",
+    "bm25[chunk=whole] + dense[chunk=whole]",
+    "bm25[chunk=whole] + dense[chunk=whole,truncate=yes]",
+)
+FOR_ALL_FORMS = (
     *SHOWN,
-    "bm25[chunk=whole,k1=1.2,b=0.75]",
     "bm25[chunk=whole,query=weighted]",
+    "bm25[chunk=whole,query=weighted] + dense[chunk=whole]",
+)
+CANDIDATES = (
+    *FOR_ALL_FORMS,
+    "bm25[chunk=whole,k1=1.2,b=0.75]",
+    "bm25[chunk=whole,query=weighted,k1=1.2,b=0.75]",
     "dense[chunk=whole,qchunk=sentences:128]",
     "bm25[chunk=whole] + 0.5*dense[chunk=whole]",
     "bm25[chunk=whole] + 2*dense[chunk=whole]",
     "bm25[chunk=whole] +[k=10] dense[chunk=whole]",
-    "bm25[chunk=whole] + dense[chunk=whole,qchunk=sentences:128]",
+    "bm25[chunk=whole,query=weighted] + 0.5*dense[chunk=whole]",
+    "bm25[chunk=whole,query=weighted] + dense[chunk=whole,truncate=yes]",
 )
 _NOT_A_DIAGNOSIS = re.compile(r"^[RZTVWXY]|\.90?$")
 _VAGUE = re.compile(r"unspecified|not elsewhere|\bother\b", re.IGNORECASE)
@@ -228,42 +238,50 @@ def told(half: Cases, scores: Scores, baseline: Scores) -> str:
     return "  ".join(parts)
 
 
-def run(collection: Collection, *, only_development: bool) -> None:
-    """Choose on the development half, then show the test half."""
-    development, test = (collection.cases.half(which) for which in ("development", "test"))
-    for which, half in (("development", development), ("test", test)):
+Choice = tuple[str, str]
+
+
+def develop(collection: Collection) -> Choice:
+    """The form of the question and the line with the best nDCG@10 on the development half, ties to the shorter line."""
+    for which in ("development", "test"):
+        half = collection.cases.half(which)
         count = len({half.diagnosis[name] for name in half.questions})
         relevant = sum(len(half.relevant[name]) for name in half.questions) / len(half.questions)
         shape = f"{len(half.questions)} questions of {count} diagnoses, {relevant:.1f} relevant each"
-        print(f"{collection.cases.name}, {which}: {shape}; {len(half.documents)} documents")
-    means: dict[tuple[str, str], float] = {}
-    baseline = collection.scores(development, "whole", BASELINE)
+        print(f"{half.name}, {which}: {shape}; {len(half.documents)} documents")
+    half = collection.cases.half("development")
+    means: dict[Choice, float] = {}
+    baseline = collection.scores(half, "whole", BASELINE)
     for form in collection.forms:
-        candidates = CANDIDATES if form == "whole" else SHOWN
-        for line in candidates:
-            scores = collection.scores(development, form, line)
+        for line in CANDIDATES if form == "whole" else FOR_ALL_FORMS:
+            scores = collection.scores(half, form, line)
             means[form, line] = sum(each["nDCG@10"] for each in scores.values()) / len(scores)
-            print(f"  development  {told(development, scores, baseline)}  {form}: {line}", flush=True)
+            print(f"  development  {told(half, scores, baseline)}  {form}: {line}", flush=True)
     best = max(means, key=lambda each: (round(means[each], 4), -len(each[1])))
-    print(f"chosen on the development half: {best[0]}: {best[1]}")
-    if only_development:
-        return
-    baseline = collection.scores(test, "whole", BASELINE)
-    for form, line in dict.fromkeys([*(("whole", line) for line in SHOWN), best]):
-        print(f"  test  {told(test, collection.scores(test, form, line), baseline)}  {form}: {line}", flush=True)
+    print(f"  chosen: {best[0]}: {best[1]}")
+    return best
+
+
+def show_test(collection: Collection, chosen: Sequence[Choice]) -> None:
+    """The usual lines and those that were chosen, on the test half."""
+    half = collection.cases.half("test")
+    baseline = collection.scores(half, "whole", BASELINE)
+    for form, line in dict.fromkeys([*(("whole", line) for line in SHOWN), *chosen]):
+        result = told(half, collection.scores(half, form, line), baseline)
+        print(f"{half.name}, test  {result}  {form}: {line}", flush=True)
 
 
 def main() -> int:
     """Both collections, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only-development", action="store_true", help="stop before the test half")
-    parser.add_argument("--only", choices=("reports", "patients"), help="one of the two collections")
     options = parser.parse_args()
     if not DATA.is_dir():
         raise SystemExit("needs the data in ../shared/data, which is not here")
-    for name, make in (("patients", patients), ("reports", reports)):
-        if options.only in {None, name}:
-            run(Collection(make()), only_development=options.only_development)
+    collections = [Collection(make()) for make in (patients, reports)]
+    chosen = [develop(collection) for collection in collections]
+    for collection in [] if options.only_development else collections:
+        show_test(collection, chosen)
     return 0
 
 
