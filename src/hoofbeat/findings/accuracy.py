@@ -142,24 +142,31 @@ def accuracies(
     return table
 
 
+def scored_systems(results: Iterable[Outcome]) -> set[SystemKey]:
+    """The systems of which at least one answer has a score."""
+    return {(row.model, row.condition) for row in results if row.correct is not None}
+
+
 def comparable_pairs(
-    results: Iterable[Outcome], within: Literal["model", "condition", "either"] = "either"
+    results: Iterable[Outcome],
+    within: Literal["model", "condition", "either"] = "either",
+    *,
+    unscored: bool = False,
 ) -> list[tuple[SystemKey, SystemKey]]:
     """The pairs of systems worth comparing, sorted: conditions of one model, models under one condition, or both.
 
-    Pairs that share no question are left out, and pairs with a system of which no answer was scored: what nobody
-    scored is not worse.
+    Pairs that share no question are left out, and without `unscored` pairs with a system of which no answer was
+    scored: what nobody scored is not worse.
     """
+    rows = list(results)
     asked: dict[SystemKey, set[str]] = {}
-    scored: set[SystemKey] = set()
-    for row in results:
+    for row in rows:
         asked.setdefault((row.model, row.condition), set()).add(row.question)
-        if row.correct is not None:
-            scored.add((row.model, row.condition))
+    worth = asked.keys() if unscored else scored_systems(rows)
     same = {"model": (True, False), "condition": (False, True), "either": (True, True)}[within]
     return [
         (a, b)
-        for a, b in combinations(sorted(scored), 2)
+        for a, b in combinations(sorted(worth), 2)
         if ((same[0] and a[0] == b[0]) or (same[1] and a[1] == b[1])) and not asked[a].isdisjoint(asked[b])
     ]
 

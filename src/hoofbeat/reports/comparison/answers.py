@@ -18,7 +18,7 @@ from hoofbeat.answering.answer_calls import prompt_for
 from hoofbeat.answering.conditions import SCORING, Condition, parse_condition
 from hoofbeat.answering.run_folder import Run
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, differences
+from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, differences, scored_systems
 from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.findings.outcomes import HUMAN, Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging import Aspect, JudgmentFolder
@@ -234,7 +234,7 @@ class FolderOutcomes:
                 self.questions.values(), self._seen(judged.each_answer()), self._heard(judged.each_judgment())
             )
         self.systems = list(dict.fromkeys((row.model, row.condition) for row in self.outcomes))
-        self._scored = {(row.model, row.condition) for row in self.outcomes if row.correct is not None}
+        self._scored = scored_systems(self.outcomes)
         self.judges = panel_of(artefact.manifest, self._voters)
 
     def _seen(self, answers: Iterable[Answer]) -> Iterator[Answer]:

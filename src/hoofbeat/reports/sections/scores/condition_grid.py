@@ -12,13 +12,13 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from hoofbeat.facets import facet_names
-from hoofbeat.findings.accuracy import Accuracy, SystemDifference, comparable_pairs, differences
+from hoofbeat.findings.accuracy import Accuracy, SystemDifference, comparable_pairs, differences, scored_systems
 from hoofbeat.findings.intervals import FEW, TANGO
 from hoofbeat.findings.option_decisions import OptionDecisions, option_decisions
 from hoofbeat.findings.outcomes import Outcome, SystemKey
 from hoofbeat.reports.charts import Shade, heatmap, interval_bar, interval_bars
 from hoofbeat.reports.interval_words import interval_note, method_words, questions_in
-from hoofbeat.reports.model import Block, Heading, Text
+from hoofbeat.reports.model import Block, Heading, Notice, Text
 from hoofbeat.reports.section import OwnFigure, figure
 from hoofbeat.reports.sections.scores.accuracy_table import (
     SENSITIVITY_NOTE,
@@ -363,7 +363,7 @@ def editions_blocks(groups: Sequence[OutcomeSet]) -> dict[str, list[Block]]:
             for model, condition in _images_first(pictured)
             if (plain := _text_for(text, (model, condition), pictured.tallies[model, condition].protocol))
         ]
-        known = {frozenset(pair) for pair in comparable_pairs(rows, "model")}
+        known = {frozenset(pair) for pair in comparable_pairs(rows, "model", unscored=True)}
         kept = [pair for pair in pairs if frozenset(pair) in known]
         both = replace(pictured, asked=[*text.asked, *pictured.asked])
         words = (
@@ -402,7 +402,13 @@ def _blocks(
 ) -> list[Block]:
     if not pairs:
         return []
-    found = differences(outcomes, pairs, clusters=group.clusters)
     name = f"{group.prefix}-images" if not words else f"{group.prefix}-editions"
-    table = difference_table(found, name, "Images against text", care)
-    return [Heading("Text against images", name, 3), *([Text(words)] if words else []), table]
+    blocks: list[Block] = [Heading("Text against images", name, 3), *([Text(words)] if words else [])]
+    scored = scored_systems(outcomes)
+    lost = dict.fromkeys(" · ".join(system) for pair in pairs for system in pair if system not in scored)
+    if lost:
+        blocks.append(Notice(f"Without a difference, because no answer could be scored: {'; '.join(lost)}."))
+    if both := [pair for pair in pairs if scored.issuperset(pair)]:
+        found = differences(outcomes, both, clusters=group.clusters)
+        blocks.append(difference_table(found, name, "Images against text", care))
+    return blocks
