@@ -26,7 +26,7 @@ class Reader(gguf.GGUFReader):
     """The reader of the format's own package, over a plain array: slices of a mapped one take three times as long."""
 
     def _get(self, *given: Any, **named: Any) -> NDArray[Any]:
-        self.data = np.asarray(self.data)
+        self.data = np.asarray(self.data)  # type: ignore[assignment]
         return super()._get(*given, **named)
 
 
