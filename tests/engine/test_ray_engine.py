@@ -132,12 +132,6 @@ def test_small_arrays_travel_in_one_buffer_and_large_ones_are_read_in_place() ->
 
 
 @pytest.mark.usefixtures("cluster")
-def test_short_parts_share_a_task_and_stay_in_order() -> None:
-    with running_on("ray") as engine:
-        assert list(engine.map(square, range(500))) == [number * number for number in range(500)]
-
-
-@pytest.mark.usefixtures("cluster")
 def test_work_for_gpus_goes_to_workers_that_have_one() -> None:
     with running_on("ray") as engine:
         assert engine.gpus() == 1

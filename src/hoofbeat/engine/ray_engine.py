@@ -39,7 +39,6 @@ _REACH = 10.0
 _PROBE = 60.0
 _AHEAD = 3
 _GUARDED_TOGETHER = (8, 128)
-_TOGETHER = (1, 16)
 _TASK_SECONDS = 1.0
 _RETRIES = 5
 _REFUSED = ("AuthToken", "RAY_AUTH_MODE", "UNAUTHENTICATED")
@@ -94,7 +93,7 @@ class RayEngine:
         task = ray.remote(run_parts).options(max_retries=_RETRIES, num_cpus=1)
         cores = max(2, self.gpus() if gpu else int(ray.cluster_resources().get("CPU", 1)))
         alone = gpu or home is not None
-        pace = _Pace(cores, *((1, 1) if alone else _GUARDED_TOGETHER if guard else _TOGETHER))
+        pace = _Pace(cores, *(_GUARDED_TOGETHER if guard and not alone else (1, 1)))
         turns = count()
         waiting: deque[Any] = deque()
         rest = iter(parts)

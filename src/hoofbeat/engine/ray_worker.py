@@ -49,7 +49,7 @@ def pack(value: object) -> Packed:
     """A value as a pickle and its large arrays."""
     apart: list[memoryview] = []
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL, buffer_callback=partial(_is_small, apart))
-    return [np.frombuffer(each, np.uint8) for each in (data, *apart)]
+    return [np.frombuffer(data, np.uint8), *(np.frombuffer(each, np.uint8) for each in apart)]
 
 
 def _is_small(apart: list[memoryview], buffer: PickleBuffer) -> bool:
@@ -62,7 +62,7 @@ def _is_small(apart: list[memoryview], buffer: PickleBuffer) -> bool:
 
 def unpack(packed: Packed) -> Any:
     """What was packed. Its large arrays stay where they are, in the memory of the cluster."""
-    return pickle.loads(packed[0], buffers=packed[1:])  # noqa: S301 - from this command or a task of it
+    return pickle.loads(packed[0].data, buffers=packed[1:])  # noqa: S301 - from this command or a task of it
 
 
 def run_parts(key: str, boxed: list[Any], parts: Packed) -> Packed:
