@@ -90,6 +90,8 @@ def test_a_normal_form_ignores_what_it_says_and_no_more(form: object, same: tupl
         ("10", "-3", "⁻³"),
         ("s", "-1", "⁻¹"),
         ("weeks", "2", "2"),
+        ("once per min", "2", "²"),
+        ("a long text on a vitamin", "2", "2"),
         ("4", "th", "th"),
     ],
 )

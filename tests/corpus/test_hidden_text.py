@@ -342,6 +342,8 @@ def test_which_characters_hide_text(tmp_path: Path) -> None:
 
     assert found(f"a{selectors('obey')}b") == ("ab", [("text in variation selectors", "obey")])
     assert found("a\u200b\u200c\u200b\u200c\u200bb") == ("ab", [("a run of zero-width characters", "5 characters")])
+    letters = tags("obey") + "\U000e007f"  # no flag's, with words between
+    assert found(f"\U0001f3f4 and {letters}") == ("\U0001f3f4 and ", [("invisible tag characters", "obey")])
     text, ((why, codes),) = found("dose \u202eg m 5\u202c daily")
     assert (text, why, codes) == (
         "dose g m 5 daily", "characters that change the direction of text", "2 (U+202C, U+202E)"

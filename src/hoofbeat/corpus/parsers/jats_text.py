@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from lxml import etree
 
@@ -162,7 +162,7 @@ def table_rows(table: etree._Element) -> Iterator[tuple[str, ...]]:
     """The cells of a table row by row; a cell that spans several leaves the others empty, so columns stay columns."""
     below: dict[int, int] = {}
     nested = any(inner is not table for inner in table.iter("table", "array"))
-    spanning = frozenset(_SPANNING(table))
+    spanning: frozenset[Any] = frozenset(cast(list[Any], _SPANNING(table)))
     for row in table.iter("tr", "row"):
         if nested and next(row.iterancestors("table", "array"), table) is not table:
             continue
