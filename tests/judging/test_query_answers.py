@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import InputError
+from hoofbeat.judging.blinded_sheet import UNKEYED
+from hoofbeat.judging.criteria import answer_key
+from hoofbeat.judging.humans import human_judgments, read_labels, write_sheet
 from hoofbeat.judging.judge_plan import own_judges
 from hoofbeat.judging.query_answers import open_answers
+from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.reports.comparison.rankings import compare_rankings
 from hoofbeat.retrieval.rankings.rankings_folder import rank_line
@@ -112,3 +117,17 @@ def test_a_ranking_without_written_queries_holds_no_answers(tmp_path: Path, ledg
     made = ranked(ledger, a_set(tmp_path / "set"), tmp_path / "out", line="bm25")
     with pytest.raises(InputError, match="no model wrote the queries"):
         open_answers(made.path)
+
+
+def test_the_sheet_of_a_ranking_is_read_for_its_judgments(tmp_path: Path, ledger: Ledger) -> None:
+    judge, _ = a_judge(ledger, by_words(mite="equivalent", reed="equivalent"))
+    folder = open_answers(ranked(ledger, a_set(tmp_path / "data"), tmp_path / "ranked", RIGHT, WEAVER).path)
+    sheet = tmp_path / "labels.csv"
+    write_sheet(folder, "equivalence", 2, sheet)
+    codes = [row["item"] for row in csv.DictReader(sheet.open(encoding="utf-8-sig", newline=""))]
+    assert not set(codes) & {blind_code(answer_key(each), "equivalence", UNKEYED) for each in folder.each_answer()}
+    sheet.write_text("\n".join(["item,label,annotator", *(f"{code},equivalent,Dr A" for code in codes)]))
+    judged_by(folder, tmp_path / "judged", aspects=("equivalence",), judges=(judge,))
+    for path in ("ranked", "judged"):
+        made = human_judgments(open_answers(tmp_path / path), {sheet: read_labels(sheet)[0]}, "equivalence")
+        assert len(made) == 2
