@@ -100,7 +100,7 @@ def passing_trial(name: str, request: ChatRequest) -> object:
         "trial-choice": {**fields, "choice": "A"},
         "trial-options": {"reason": "nothing points to it", "choice": "A", "basis": "chance"},
         "trial-open": {**fields, "answer": "What the case calls for.", "others": [], "told": ""},
-        "trial-question": {"reason": "nothing points to it", "answer": "Something else."},
+        "trial-question": {"reason": "nothing points to it", "led": "no", "answer": "Something else."},
         "trial-match": {"reason": "the same", "match": "yes", "supported": "yes", "missing": "", "rival": ""},
     }[name]
 

@@ -260,7 +260,7 @@ def _graded(letter: str, counts: str, defensible: str, reason: str) -> dict[str,
     return {"attempt": letter, "counts": counts, "defensible": defensible, "reason": reason}
 
 
-def _grading(guess: str, *grades: dict[str, str]) -> Callable[[str, ChatRequest], object]:
+def _grading(guess: str, *grades: dict[str, str], led: str = "yes") -> Callable[[str, ChatRequest], object]:
     """A solver that expects two answers of colleagues, and how they are graded."""
 
     def says(name: str, request: ChatRequest) -> object:
@@ -269,7 +269,7 @@ def _grading(guess: str, *grades: dict[str, str]) -> Callable[[str, ChatRequest]
             return {**said, "others": ["a covered stent", "a plug through the liver"]}
         if name == "trial-question":
             assert "Case a." not in user_text(request)
-            return {"reason": "the question describes it", "answer": "an occluder"}
+            return {"reason": "the question describes it", "led": led, "answer": "an occluder"}
         if name == "trial-grading":
             shown = material(request)
             assert shown["accepted as well"] == "- plug the tract"
@@ -303,6 +303,16 @@ def test_common_answers_are_graded_by_the_note_and_the_question_alone_gives_noth
     counts: Any = context.metrics["trials"]
     assert counts["guessed from the question"] == {"of": 1, "right": int(guess == "yes")}
     assert counts["other answers graded"] == {"of": 3, "left open": int(doubts == ["grading left open"])}
+
+
+def test_a_guess_that_no_word_led_to_gives_nothing_away(tmp_path: Path) -> None:
+    """Who guesses the commonest treatment is right now and then, whatever the question says."""
+    says = _grading("yes", _graded("B", "no", "no", "too wide"), _graded("C", "yes", "yes", "a route"), led="no")
+    (kept,), context = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)}, _open_steps())
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == "none"
+    counts: Any = context.metrics["trials"]
+    assert counts["guessed from the question"] == {"of": 1, "right": 1}
 
 
 @pytest.mark.parametrize(("guess", "counts"), [("yes", "no"), ("no", "unclear")])

@@ -104,12 +104,13 @@ class AnswerTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class GuessTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a solver guessed from the options alone, and by what: style, content, knowledge or chance.
 
-    Of an open question it is what a solver guessed without the case (basis `question`); the grading call says whether
-    it is right.
+    Of an open question it is what a solver guessed without the case (basis `question`), `by_luck` if no word of the
+    question led there; the grading call says whether it is right.
     """
 
     said: str = ""
     right: bool = False
+    by_luck: bool = False
     basis: str = ""
     reason: str = ""
     failure: str = ""
@@ -178,7 +179,7 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
             RIVAL: bool(answer.rival) or any(each.is_rival for each in grading.grades),
             NOT_ANSWERABLE: not answer.answerable,
             WRONG: answer.match == "no",
-            TOLD: guess.right and guess.basis == BY_QUESTION,
+            TOLD: guess.right and guess.basis == BY_QUESTION and not guess.by_luck,
             CASE_TELLS: bool(answer.told) and answer.match in ("yes", "partly"),
             UNGRADED: any(each.counts == "unclear" for each in grading.grades),
             GIVEN_AWAY: guess.right and guess.basis in ("style", "content"),
@@ -624,7 +625,8 @@ def _guess_question(name: str, show: Show) -> RecipeStep:
 
     def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> RecipeItem:
         said = " ".join(str(value["answer"]).split())
-        return _with(item, guess=GuessTrial(said=said, basis=BY_QUESTION, reason=str(value["reason"])))
+        luck = value["led"] == "no"
+        return _with(item, guess=GuessTrial(said=said, by_luck=luck, basis=BY_QUESTION, reason=str(value["reason"])))
 
     def due(item: RecipeItem) -> bool:
         exam = show(item)

@@ -410,7 +410,7 @@ def _good(fields: frozenset[str]) -> dict[str, object]:
     told = next((said for said in GOOD.values() if frozenset(said) == fields), None)
     if "verdict" in fields:
         told = {"verdict": "sign"} | {name: "" if name in _TEXTS else [] for name in fields - {"verdict"}}
-    others = {"rival": "", "others": [], "told": "", "grades": [_RIGHT], "guess": "no"}
+    others = {"rival": "", "others": [], "told": "", "led": "no", "grades": [_RIGHT], "guess": "no"}
     return told or {**dict.fromkeys(fields, "yes"), **{name: others[name] for name in fields & set(others)}}
 
 
@@ -453,7 +453,7 @@ def test_a_step_does_not_wait_for_the_calls_that_were_sent_ahead(tmp_path: Path)
     """Who answers the reviews first, because they may edit, gets on with it; what is needed then is asked then."""
 
     def answers(fields: frozenset[str]) -> dict[str, object] | None:
-        ahead = fields & {"answerable", "changes", "guess"} or fields == {"answer", "reason"}
+        ahead = bool(fields & {"answerable", "changes", "led"})
         return None if ahead and next(first, None) else _good(fields)
 
     first = iter([1, 1, 1])  # the three calls that travel with the first review
