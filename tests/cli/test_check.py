@@ -51,7 +51,7 @@ def a_replay(path: Path) -> None:
     compared = [{"option": letter, **FINE} for letter in "ABC"]
     same = [{**each, "relation": "same", "reason": "the older name"} for each in compared]
     rules = [
-        {"contains": "is withheld from", "text": {"reason": "none", "answer": "Anything."}},
+        {"contains": "is withheld from", "text": {"reason": "none", "led": "no", "answer": "Anything."}},
         {"contains": "how an examination is graded",
          "text": {"grades": [{"attempt": "A", "counts": "no", "defensible": "no", "reason": "x"}], "guess": "no"}},
         {"contains": "tested for giveaways", "text": {"reason": "form", "choice": "A", "basis": "style"}},
