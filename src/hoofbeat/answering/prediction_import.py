@@ -30,7 +30,6 @@ from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import count_outcomes, file_reference
 from hoofbeat.store.files import lines, open_stream
-from hoofbeat.store.sheets import csv_delimiter, is_delimiter_line
 from hoofbeat.store.tables import UNREADABLE, plain_cell, read_parquet, write_jsonl
 from hoofbeat.text import caseless, whole_number
 
@@ -153,6 +152,8 @@ def _json_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Predi
 
 
 def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[PredictionRow]:
+    from hoofbeat.store.sheets import csv_delimiter, is_delimiter_line  # noqa: PLC0415 - only where CSV is read
+
     where = PredictionRow(values={}, file=path, place="line 1")
 
     def decoded() -> Iterator[str]:

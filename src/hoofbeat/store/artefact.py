@@ -41,7 +41,6 @@ from hoofbeat.store.files import (
     sync_folder,
     write_bytes,
 )
-from hoofbeat.store.record_frames import record_frame, record_of
 from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet, table_errors, table_reason
 from hoofbeat.text import some_of
 from hoofbeat.version import __version__
@@ -550,7 +549,7 @@ class ArtefactFolder:
         file = self.artefact.file(listed)
         if file.suffix == ".parquet":
             return read_parquet(file)
-        return _read_lines(file, record_of(listed)) if file.suffix == ".jsonl" else _read_cells(file)
+        return _read_lines(file, listed) if file.suffix == ".jsonl" else _read_cells(file)
 
     def pandas(self, name: str) -> pandas.DataFrame:
         """One table as a pandas data frame; pandas must be installed."""
@@ -614,10 +613,13 @@ def _figure(value: object) -> str:
     return "" if isinstance(value, dict | list) else str(value)
 
 
-def _read_lines(file: Path, record: type[Struct] | None) -> polars.DataFrame:
+def _read_lines(file: Path, name: str) -> polars.DataFrame:
     """A JSONL table. Values whose types differ within a column (facets: a text or a list) come as JSON text."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 
+    from hoofbeat.store.record_frames import record_frame, record_of  # noqa: PLC0415 - only where a table is read
+
+    record = record_of(name)
     if not file.stat().st_size and record is None:
         return polars.DataFrame()
     try:

@@ -19,7 +19,6 @@ from hoofbeat.corpus.reader import DocumentEntry, Refusal, member_of, refusal
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.store.files import MAX_LINE_BYTES, lines, open_stream, text_of
-from hoofbeat.store.sheets import csv_delimiter, is_delimiter_line
 
 ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 MAX_COLUMNS = 10_000
@@ -138,6 +137,8 @@ def _separated(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterato
         return
     numbered = chain([first], numbered)
     if not separator:
+        from hoofbeat.store.sheets import csv_delimiter, is_delimiter_line  # noqa: PLC0415 - only where CSV is read
+
         head = text_of(first[1], first[0])
         separator = csv_delimiter(head)
         if is_delimiter_line(head):
