@@ -166,6 +166,9 @@ def test_pairs_that_nobody_judged_are_not_resolved_and_fail_the_gate(tmp_path: P
         assert (figures["lost_pairs"], figures["failed_pairs"], figures["resolved_disagreements"]) == (3, failed, 0)
         page = (tmp_path / "gate" / "report.md").read_text(encoding="utf-8")
         assert f"The gate fails on {'2 conditions' if failed else '1 condition'}: lost" in page
+        assert "3 pairs judged before are not judged now" in page
+        assert ("3 pairs have no label because a call failed" in page) == bool(failed)
+        assert "no reopened case among the pairs that were judged" in page
     allowed = ("--fail-if", "lost_pairs > 3", "--fail-if", "failed_pairs > 3")
     assert "passes" in hoofbeat("audit", "gate", "before", "broken", *allowed, folder=tmp_path).stderr
 
@@ -261,6 +264,7 @@ def test_a_figure_without_a_value_fails_its_condition_and_says_so(tmp_path: Path
     silent = write_audit(tmp_path / "silent", invented_pairs({"q1": "---"}))
     assert silent.is_dir()
     done = hoofbeat("audit", "gate", "silent", "silent", "--fail-if", "share_disagree > 1%", folder=tmp_path, code=5)
+    assert "No pair was judged." in (tmp_path / "gate" / "report.md").read_text("utf-8")
     assert "share_disagree has no value: no pair was judged" in done.stderr
     figures = dict.fromkeys(FIGURES, 0.0) | {"share_disagree": None}
     both = parse_condition("share_disagree > 0 and  disagreements>0")

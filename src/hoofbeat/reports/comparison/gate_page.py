@@ -131,7 +131,7 @@ def gate_report(
         title=f"Audit gate {verdict}: {before} → {after}",
         notice=NOTICE,
         version=__version__,
-        leads=(Lead(lead),),
+        leads=(Lead(lead), *((Lead(unseen),) if (unseen := _unseen(findings)) else ())),
         blocks=tuple(blocks),
         compact=True,
     )
@@ -140,11 +140,27 @@ def gate_report(
 def _in_words(findings: GateFindings) -> str:
     """How many disagreements there are, how many are new, and their share of judged pairs."""
     figures = findings.figures
-    share, change = (figure_words(name, figures[name]) for name in ("share_disagree", "share_disagree_change"))
-    return (
+    told = (
         f"{figures['disagreements']:,.0f} in total: {figures['new_disagreements']:,.0f} new, "
-        f"{figures['resolved_disagreements']:,.0f} resolved since before. Of judged pairs {share} disagree ({change})."
+        f"{figures['resolved_disagreements']:,.0f} resolved since before."
     )
+    if figures["share_disagree"] is None:
+        return f"{told} No pair was judged."
+    share = figure_words("share_disagree", figures["share_disagree"])
+    before = figures["share_disagree_change"]
+    change = "" if before is None else f" ({figure_words('share_disagree_change', before)})"
+    return f"{told} Of judged pairs {share} disagree{change}."
+
+
+def _unseen(findings: GateFindings) -> str:
+    """How many pairs nobody can say anything about, in words; nothing if all were judged."""
+    lost, failed = (int(findings.figures[name] or 0) for name in ("lost_pairs", "failed_pairs"))
+    told = []
+    if lost:
+        told.append(f"{count_of(lost, 'pair')} judged before {'is' if lost == 1 else 'are'} not judged now")
+    if failed:
+        told.append(f"{count_of(failed, 'pair')} {'has' if failed == 1 else 'have'} no label because a call failed")
+    return f"{'; '.join(told)}. Whether these sources disagree is not known." if told else ""
 
 
 def _conditions(results: Sequence[ConditionResult]) -> Table:
@@ -187,7 +203,8 @@ def case_blocks(findings: GateFindings, names: SourceNames, *, decided: bool, li
             ),
         ]  # fmt: skip
     if not reopened and not new:
-        blocks.append(Notice("There is no new disagreement and no reopened case."))
+        among = " among the pairs that were judged" if _unseen(findings) else ""
+        blocks.append(Notice(f"There is no new disagreement and no reopened case{among}."))
     return blocks
 
 
