@@ -62,6 +62,9 @@ ASSUMED_WINDOW = ContextWindow(tokens=DEFAULT_WINDOW, source="assumed")
 CUT = " (cut)"
 """Stands behind the id of a passage of which only the beginning is shown."""
 
+OUTPUT_CUT = "the output limit cut the answer off"
+"""The warning of an answer that is not whole."""
+
 _FENCE = 60  # bytes around a passage in a prompt, beside its heading
 _HEADING = 120  # no more of a heading is shown
 _LEAST_CUT = 200  # a beginning shorter than this is not worth showing

@@ -45,18 +45,18 @@ _BOUNDS = {
     "ledger": 39,  # secrets taken out of messages, names resolved in one place
     "export": 33,
     "review": 48,  # decisions on the cases of audits
-    "predictions": 39,
+    "predictions": 41,  # what is said of answers that were cut off
     "show": 69,
     "judge": 92,  # where work runs; probes by instructions, the canary
     "leakage": 94,  # where work runs
     "corpus": 76,
     "ask": 119,  # names, lines and silence of sources; votes of judges
-    "compare": 151,
+    "compare": 152,  # what is said of runs over a part of the questions
     "build": 133,  # the check of the moment
-    "audit": 155,  # names of sources, votes of judges, the estimate by the ledger
+    "audit": 156,  # names of sources, votes of judges, the estimate by the ledger, text that was cut
     "run": 190,  # probes by instructions, the order of judged pairs
     "retrieve": 125,  # shards, and where they are kept
-    "report": 233,  # five more sections; the agreement of judges; what was decided
+    "report": 235,  # five more sections; the agreement of judges; what was decided; cut texts and part runs
 }
 
 

@@ -24,11 +24,10 @@ from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.records import Answer, Failure, OptionLikelihood, Passage, Question
-from hoofbeat.window import fit_passages, nothing_fits, room_for
+from hoofbeat.window import OUTPUT_CUT, fit_passages, nothing_fits, room_for
 
 __all__ = [
     "GREEDY",
-    "OUTPUT_CUT",
     "PROMPT_TOKENS",
     "PlannedAnswer",
     "SamplingSettings",
@@ -44,9 +43,6 @@ __all__ = [
 
 PROMPT_TOKENS = 400
 """What the prompts that ask questions take of a window."""
-
-OUTPUT_CUT = "the output limit cut the answer off"
-"""The warning of an answer that is not whole."""
 
 
 class PlannedAnswer(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,6 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.answering.answer_calls import OUTPUT_CUT
 from hoofbeat.findings.caveats import cut_off_metrics
 from hoofbeat.models import Model
 from hoofbeat.models.model import model_facts
@@ -21,7 +20,7 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.store import ArtefactDraft, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import ArtefactFolder, count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
-from hoofbeat.window import CUT
+from hoofbeat.window import CUT, OUTPUT_CUT
 
 KIND = "run"
 _encode = msgspec.json.Encoder().encode
