@@ -134,3 +134,6 @@ def test_a_database_s_password_is_not_in_a_manifest(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.argv", ["hoofbeat", "audit", "gate", "a", "b", *words])
     told = [word.format("postgresql://ada:***@db.example:5432/reviews") for word in joint]
     assert command_words() == ["hoofbeat", "audit", "gate", "a", "b", *told]
+    endpoint = ["--model", "http://127.0.0.1:8000/v1#name@revision"]  # no password: the name of a model may have an @
+    monkeypatch.setattr("sys.argv", ["hoofbeat", "answer", "bench", *endpoint])
+    assert command_words() == ["hoofbeat", "answer", "bench", *endpoint]

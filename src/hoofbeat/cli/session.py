@@ -311,7 +311,7 @@ def check_file(path: Path | None, suffix: str) -> None:
 
 
 _UNRECORDED = {"--on", "--index", "--shards"}
-_PASSWORD = re.compile(r"(://[^\s/@:]*):[^\s]*@")
+_PASSWORD = re.compile(r"(postgres\w*://[^\s/@:]*):\S*@")  # endpoints with one are refused before
 
 
 def command_words() -> list[str]:

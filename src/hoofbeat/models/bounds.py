@@ -47,7 +47,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def read_url(url: str, *, key: str, seconds: float, max_bytes: int, proxy: str | None = None) -> bytes:
-    """What this address answers to a GET, up to so many bytes; no redirect is followed (`HTTPError`, as for errors)."""
+    """What this address answers to a GET, cut at a limit of bytes. A redirect is an `HTTPError` and is not followed."""
     opener = build_opener(ProxyHandler({urlsplit(url).scheme: proxy} if proxy else {}), _NoRedirects)
     headers = {"User-Agent": "hoofbeat", **({"Authorization": f"Bearer {key}"} if key else {})}
     with opener.open(Request(url, headers=headers), timeout=seconds) as response:  # noqa: S310

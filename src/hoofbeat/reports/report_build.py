@@ -273,7 +273,7 @@ def assemble(
 
 
 def _summaries(chapters: Sequence[Chapter], title: str) -> tuple[tuple[str, PlainSummary], ...]:
-    """The pages in plain sentences; a title that the user gave is theirs, too."""
+    """The pages in plain sentences. They have the title that the user gave, if there is one."""
     found = [(chapter.id, chapter.summary) for chapter in chapters if chapter.summary]
     if not title:
         return tuple(found)

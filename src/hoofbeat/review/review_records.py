@@ -28,7 +28,7 @@ def in_utc(seconds: float) -> str:
 
 
 def item_code(*parts: object, secret: str = "") -> str:
-    """A code that tells nothing about what it stands for, and is safe in an address.
+    """A code that tells nothing about its item, and is safe in an address.
 
     Where the parts can be guessed, as ids can, `secret` is what reviewers can't know: the hash of the folder's content.
     """
