@@ -56,8 +56,8 @@ STORE = 200 << 20
 SERVICES = "BENCH_RAY_SERVICES"
 SIZES = {"import": 1600, "near-duplicates": 1600, "cutting": 4000, "indexing": 8000, "encoding": 60, "searching": 2000,
          "searching shards": 2000, "judging": 2000}  # fmt: skip
-MINUTE = {"import": 20_000, "near-duplicates": 54_000, "indexing": 275_000, "encoding": 110, "searching": 16_000,
-          "searching shards": 8000, "judging": 65_000}  # fmt: skip
+MINUTE = {"import": 52_000, "near-duplicates": 140_000, "indexing": 385_000, "encoding": 660, "searching": 30_000,
+          "searching shards": 30_000, "judging": 140_000}  # fmt: skip
 UNITS = {"import": "articles", "judging": "answers"}
 PASSAGES_A_DOCUMENT = 8
 QUERIES = 512
