@@ -93,6 +93,8 @@ def passing_trial(name: str, request: ChatRequest) -> object:
             "style": "same",
         }
         return {"options": [{"option": letter, **fine} for letter in letters]}
+    if name == "trial-referee":
+        return {"faults": [], "publish": "yes"}
     if name == "trial-grading":
         return {"grades": _grades(request), "guess": "no"}
     fields: dict[str, object] = {"reason": "the findings", "answerable": "yes", "missing": ""}

@@ -807,6 +807,63 @@ def test_a_note_that_leaves_an_answer_open_is_written_anew_and_graded_again(tmp_
     assert question.facets["doubts"] == "none"
 
 
+_FAULT = {"kind": "fact", "fault": "The case lacks the fever.", "mend": "Add it."}
+
+
+def _held(times: int, disputes: list[str]) -> Callable[[str, ChatRequest], object]:
+    """Referees of whom so many hold the item back, and what each is told about another one."""
+    left = [times]
+
+    def trials(name: str, request: ChatRequest) -> object:
+        if name == "trial-referee":
+            shown = material(request)
+            assert "Fibrin glue" in shown["case report, numbered sentences"]
+            disputes.append(shown["dispute"])
+            left[0] -= 1
+            if left[0] >= 0:
+                return {"faults": [_FAULT], "publish": "no"}
+        return passing_trial(name, request)
+
+    return trials
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_a_referee_holds_back_is_edited_and_a_second_referee_decides(tmp_path: Path, times: int) -> None:
+    disputes: list[str] = []
+    added = _edits(_edit("insert", 6, "Surgery remains the standard of care.", (10,)))
+    editor = Editor({**SIGN, **NOTHING}, added, trials=_held(times, disputes))
+    artefact = _ogcare(tmp_path, editor)
+    remarks = material(editor.requests[1])["remarks"]
+    assert "a trial: held back by a referee: The case lacks the fever. (Add it.)" in remarks
+    assert disputes == ["(none)", "(none)"]  # it is another item: the second referee judges it for the first time
+    if times == 2:
+        assert _reason(artefact) == ("trials", "a second referee holds it back")
+        return
+    assert _item(artefact)["trials"]["referee"] == {"second": True}
+    assert Benchmark(artefact).questions[0].facets["doubts"] == "none"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_editor_who_signs_against_a_referee_is_heard_by_a_second_one(tmp_path: Path, times: int) -> None:
+    """No text has changed: without the dispute the second call would be the first one again."""
+    disputes: list[str] = []
+    signed = {**SIGN, **NOTHING, "reason": "sentence 4 denies a fever"}
+    artefact = _ogcare(tmp_path, Editor({**SIGN, **NOTHING}, signed, trials=_held(times, disputes)))
+    assert disputes[0] == "(none)"
+    assert "The case lacks the fever." in disputes[1]
+    assert disputes[1].endswith("its editor: sentence 4 denies a fever")
+    if times == 2:
+        assert _reason(artefact) == ("trials", "a second referee holds it back")
+        return
+    assert len(Benchmark(artefact).questions) == 1
+
+
+def test_without_an_editor_a_referee_only_flags(tmp_path: Path) -> None:
+    editor = Editor(trials=_held(2, []))
+    artefact = _ogcare(tmp_path, editor, item_review=False)
+    assert Benchmark(artefact).questions[0].facets["doubts"] == ["held back by a referee"]
+
+
 def test_a_distraction_keeps_each_fact_of_the_core_once_and_what_was_added(tmp_path: Path) -> None:
     """A sentence that was moved is not kept twice; an edit elsewhere does not take a core fact away."""
     wish = "the mother strongly wishes for a closure without delay"

@@ -249,6 +249,20 @@ def test_an_open_question_is_answered_and_the_answer_compared(tmp_path: Path) ->
 NOTED: dict[str, Any] = {"options": (), "accepted": ("plug the tract",), "note": "The route is optional."}
 
 
+@pytest.mark.parametrize(("faults", "publish"), [([], "no"), ([{"kind": "key", "fault": "f", "mend": "m"}], "yes")])
+def test_a_referee_whose_verdict_and_faults_do_not_agree_is_asked_again_and_the_faults_count(
+    tmp_path: Path, faults: list[dict[str, str]], publish: str
+) -> None:
+    def says(name: str, request: ChatRequest) -> object:
+        return {"faults": faults, "publish": publish} if name == "trial-referee" else passing_trial(name, request)
+
+    steps = [*chain(*open_trial(_show, referee=True)), account_for_trials("trials", _show)]
+    script = Script(lambda name, request: None, trials=says)
+    (kept,), _ = _run(tmp_path, {"model": script}, steps)
+    assert script.count("trial-referee") == 2
+    assert kept.facets["doubts"] == (["held back by a referee"] if faults else "none")
+
+
 def _open_steps() -> list[RecipeStep]:
     def show(item: RecipeItem) -> TriedQuestion:
         return msgspec.structs.replace(_show(item), **NOTED)

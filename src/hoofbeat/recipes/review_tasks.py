@@ -36,6 +36,7 @@ _NO = frozenset({"no", "n", "false", "0", "fail", "failed"})
 SECOND_RIGHT = "second right option"
 RIVAL = "another answer as good"
 NOT_ANSWERABLE = "not answerable"
+HELD = "held back by a referee"
 WRONG = "answered wrongly"
 TOLD = "given away by the question"
 CASE_TELLS = "given away by the case"
@@ -45,7 +46,20 @@ ABSURD = "absurd option"
 STYLE = "options differ in style"
 NOT_TRIED = "not tried"
 NO_DOUBT = "none"
-DOUBTS = (SECOND_RIGHT, RIVAL, NOT_ANSWERABLE, WRONG, TOLD, CASE_TELLS, UNGRADED, GIVEN_AWAY, ABSURD, STYLE, NOT_TRIED)
+DOUBTS = (
+    SECOND_RIGHT,
+    RIVAL,
+    NOT_ANSWERABLE,
+    HELD,
+    WRONG,
+    TOLD,
+    CASE_TELLS,
+    UNGRADED,
+    GIVEN_AWAY,
+    ABSURD,
+    STYLE,
+    NOT_TRIED,
+)
 """What the trials of a question may find (facet `doubts`), the gravest first."""
 
 

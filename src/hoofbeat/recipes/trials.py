@@ -3,7 +3,8 @@
 A solver that sees what an examinee sees answers it. A solver that sees the options alone, or an open question without
 its case, guesses. A call that sees the case, the answer and all options compares them. Of an open question the solver
 also names what colleagues would answer, and a call grades these answers by the key and the note for the grader: a note
-that leaves a common answer open was the fault that readers of finished items found most. What they find is stored with
+that leaves a common answer open was the fault that readers of finished items found most. A referee who sees the report
+and the finished question says whether it may be published as it is. What they find is stored with
 the question (the item's `trials` and the facet `doubts`), doubtful questions come first in the review, and the report
 counts them. A trial never edits: an option that is also right is replaced by the recipe, which lists it, or rejects the
 question.
@@ -21,14 +22,17 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings, fit_all
+from hoofbeat.recipes.guards.text_checks import numbered_whole
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import (
     ABSURD,
     CASE_TELLS,
     DOUBTS,
     GIVEN_AWAY,
+    HELD,
     NO_DOUBT,
     NOT_ANSWERABLE,
     NOT_TRIED,
@@ -40,9 +44,10 @@ from hoofbeat.recipes.review_tasks import (
     WRONG,
 )
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, Values, ask_each, check, together, whole
+from hoofbeat.window import size
 
 CHOICE, GUESS, COMPARE, OPEN, MATCH = (f"trial-{each}" for each in ("choice", "options", "compare", "open", "match"))
-QUESTION, GRADING = "trial-question", "trial-grading"
+QUESTION, GRADING, REFEREE = "trial-question", "trial-grading", "trial-referee"
 SOLVER = "second"
 """The role that answers as an examinee: a second model where one is given."""
 
@@ -50,6 +55,7 @@ BY_QUESTION = "question"
 """The basis of a guess from an open question without its case."""
 
 _NO_CASE = "(none)"
+_FENCES = 600  # bytes kept free for the fences around what a referee sees
 
 
 class OpenTrialSettings(RecipeSettings, frozen=True, kw_only=True):
@@ -155,12 +161,21 @@ class GradingTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failure: str = ""
 
 
+class RefereeTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a referee holds against publishing the question as it is; `second` if the referee is not the first."""
+
+    faults: tuple[str, ...] = ()
+    second: bool = False
+    failure: str = ""
+
+
 class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all trials of a question found."""
 
     answer: AnswerTrial | None = None
     guess: GuessTrial | None = None
     grading: GradingTrial | None = None
+    referee: RefereeTrial | None = None
     comparison: tuple[OptionVerdict, ...] = ()
     comparison_failure: str = ""
 
@@ -170,14 +185,21 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {each.option: each.fault for each in self.comparison if each.fault}
 
     @property
+    def failures(self) -> tuple[str, ...]:
+        """Why trials failed that were made."""
+        made = (self.answer, self.guess, self.grading, self.referee)
+        return tuple(filter(None, (*(each.failure for each in made if each), self.comparison_failure)))
+
+    @property
     def doubts(self) -> tuple[str, ...]:
         """What is doubtful about the question, the gravest first."""
         answer, guess = self.answer or AnswerTrial(), self.guess or GuessTrial()
-        grading = self.grading or GradingTrial()
+        grading, referee = self.grading or GradingTrial(), self.referee or RefereeTrial()
         found = {
             SECOND_RIGHT: bool(self.faults),
             RIVAL: bool(answer.rival) or any(each.is_rival for each in grading.grades),
             NOT_ANSWERABLE: not answer.answerable,
+            HELD: bool(referee.faults),
             WRONG: answer.match == "no",
             TOLD: guess.right and guess.basis == BY_QUESTION and not guess.by_luck,
             CASE_TELLS: bool(answer.told) and answer.match in ("yes", "partly"),
@@ -185,7 +207,7 @@ class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
             GIVEN_AWAY: guess.right and guess.basis in ("style", "content"),
             ABSURD: any(each.absurd for each in self.comparison),
             STYLE: any(each.other_style for each in self.comparison),
-            NOT_TRIED: bool(answer.failure or guess.failure or grading.failure or self.comparison_failure),
+            NOT_TRIED: any(self.failures),
         }
         return tuple(doubt for doubt in DOUBTS if found[doubt])
 
@@ -200,6 +222,7 @@ def trial_findings(trials: QuestionTrials) -> dict[str, str]:
         SECOND_RIGHT: "; ".join(f"{option} {why}" for option, why in trials.faults.items()),
         RIVAL: "; ".join(filter(None, (answer.rival, *refused))),
         NOT_ANSWERABLE: answer.missing,
+        HELD: "; ".join((trials.referee or RefereeTrial()).faults),
         WRONG: f"{answer.said}: {answer.reason}",
         TOLD: f"from the question alone a solver guessed “{guess.said}”: {guess.reason}",
         CASE_TELLS: f"nothing is left to decide, says a solver, after “{answer.told}”",
@@ -207,7 +230,7 @@ def trial_findings(trials: QuestionTrials) -> dict[str, str]:
         GIVEN_AWAY: guess.reason,
         ABSURD: "; ".join(f"{each.option}: {each.reason}" for each in trials.comparison if each.absurd),
         STYLE: "; ".join(each.option for each in trials.comparison if each.other_style),
-        NOT_TRIED: "; ".join(filter(None, (answer.failure, guess.failure, grading.failure, trials.comparison_failure))),
+        NOT_TRIED: "; ".join(trials.failures),
     }
     return {doubt: whys[doubt] for doubt in trials.doubts}
 
@@ -226,6 +249,8 @@ def trial_lines(trials: QuestionTrials) -> list[str]:
         lines.append(f"from the {shown} alone it guessed “{trials.guess.said}” ({told}): {trials.guess.reason}")
     if trials.grading and trials.grading.grades:
         lines.append(f"{len(trials.grading.grades)} answers that colleagues might give were graded by key and note")
+    if trials.referee and not trials.referee.failure and not trials.referee.faults:
+        lines.append("a referee who saw the report would publish it as it is")
     if trials.comparison:
         lines.append(f"{len(trials.comparison)} wrong options were compared with the answer and the case")
     return [*lines, *(f"{doubt}: {why}" for doubt, why in trial_findings(trials).items())]
@@ -276,16 +301,17 @@ class OpenTrial(NamedTuple):
     compare: tuple[RecipeStep, ...] = ()
 
 
-def open_trial(show: Show, which: str = "", *, guess: bool = False) -> OpenTrial:
+def open_trial(show: Show, which: str = "", *, guess: bool = False, referee: bool = False) -> OpenTrial:
     """A solver answers, and its answer is compared; what colleagues might answer is graded where there is a note.
 
-    With `guess`, a solver also guesses from the question without the case. `which` is what the names of a later trial
-    end with.
+    With `guess`, a solver also guesses from the question without the case. With `referee`, a call that sees the report
+    says whether the question may be published as it is. `which` is what the names of a later trial end with.
     """
     guessing = (_guess_question(f"guess from the question{which}", show),) if guess else ()
+    reading = (_referee(f"referee{which}", show, second=bool(which)),) if referee else ()
     return OpenTrial(
         (_try_open(f"try the question{which}", show), *guessing),
-        (_match(f"compare the answer{which}", show), _grade(f"grade other answers{which}", show)),
+        (_match(f"compare the answer{which}", show), _grade(f"grade other answers{which}", show), *reading),
     )
 
 
@@ -299,7 +325,8 @@ def account_for_trials(name: str, show: Show) -> RecipeStep:
     """Write the doubts into the facets and count them; a question with a second right option is rejected.
 
     So is one that was edited because of a trial (`retried`) and that still has a rival answer, can't be answered, is
-    given away by its question or its case, or has a note that leaves an answer open.
+    given away by its question or its case, or has a note that leaves an answer open; and one that a second referee
+    holds back.
     """
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
@@ -325,6 +352,8 @@ def _verdict(item: RecipeItem) -> Outcome:
     if item.get("retried") and grave:
         details = "; ".join(f"{doubt}: {why}" for doubt, why in grave.items())
         return ItemRejection(reason="it fails its trial again after an edit", details=details)
+    if trials.referee is not None and trials.referee.second and trials.referee.faults:
+        return ItemRejection(reason="a second referee holds it back", details="; ".join(trials.referee.faults))
     return item.labelled(doubts=list(trials.doubts) or NO_DOUBT)
 
 
@@ -357,6 +386,9 @@ def trial_counts(trials: Sequence[QuestionTrials], options: Sequence[int]) -> di
             "of": len(graded),
             "left open": sum(each.counts == "unclear" for each in graded),
         }
+    refereed = [each.referee for each in trials if each.referee and not each.referee.failure]
+    if refereed:
+        counts["refereed"] = {"of": len(refereed), "to publish as it is": sum(not each.faults for each in refereed)}
     if verdicts:
         counts["wrong options compared"] = len(verdicts)
     return {**counts, "doubts": {doubt: doubts[doubt] for doubt in DOUBTS if doubts[doubt]}}
@@ -393,10 +425,13 @@ def _trial(
     when: Callable[[RecipeItem], bool],
     role: str = "model",
     schema: Callable[[RecipeItem], Schema] | None = None,
+    fits: Callable[[RecipeItem, RecipeContext], bool] = lambda _item, _context: True,
 ) -> RecipeStep:
     """A call whose failure is written down and does not fail the question: a trial that fails proves nothing."""
 
     def read_reply(item: RecipeItem, replies: Sequence[PartReply], context: RecipeContext) -> Outcome | AskAgain:
+        if not replies:
+            return failed(item, "the model's window is too small")
         (reply,) = replies
         if reply.value is None:
             return failed(item, f"{reply.failure.kind}: {reply.failure.message}" if reply.failure else "no reply")
@@ -405,7 +440,7 @@ def _trial(
     return ask_each(
         name,
         prompt,
-        parts=lambda _item, _context: (None,),
+        parts=lambda item, context: (None,) if fits(item, context) else (),
         values=lambda item, _part, context: values(item, context),
         read=read_reply,
         role=role,
@@ -424,6 +459,10 @@ def _order(item: RecipeItem, options: Sequence[str], context: RecipeContext, tri
     ordered = sorted(options)
     context.rng("trial", trial, item.id).shuffle(ordered)
     return dict(zip(ascii_uppercase, ordered, strict=False))
+
+
+def _line(text: object) -> str:
+    return " ".join(str(text).split())
 
 
 def _lines(options: Mapping[str, str]) -> str:
@@ -568,12 +607,12 @@ def _try_open(name: str, show: Show) -> RecipeStep:
     def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> RecipeItem:
         answerable = value["answerable"] == "yes"
         answer = AnswerTrial(
-            said=" ".join(str(value["answer"]).split()),
+            said=_line(value["answer"]),
             answerable=answerable,
             missing="" if answerable else str(value["missing"]),
             reason=str(value["reason"]),
-            others=tuple(" ".join(str(each).split()) for each in value["others"]),
-            told=" ".join(str(value["told"]).split()) if show(item).case else "",
+            others=tuple(_line(each) for each in value["others"]),
+            told=_line(value["told"]) if show(item).case else "",
         )
         return _with(item, answer=answer)
 
@@ -602,7 +641,7 @@ def _match(name: str, show: Show) -> RecipeStep:
             match=value["match"],
             answerable=supported,
             missing="" if supported else str(value["missing"]),
-            rival=" ".join(str(value["rival"]).split()),
+            rival=_line(value["rival"]),
             reason=str(value["reason"]),
         )
         return _with(item, answer=answer)
@@ -624,7 +663,7 @@ def _guess_question(name: str, show: Show) -> RecipeStep:
         return fit_all({"question": show(item).question}, load_prompt(QUESTION), context, SOLVER)
 
     def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> RecipeItem:
-        said = " ".join(str(value["answer"]).split())
+        said = _line(value["answer"])
         luck = value["led"] == "no"
         return _with(item, guess=GuessTrial(said=said, by_luck=luck, basis=BY_QUESTION, reason=str(value["reason"])))
 
@@ -647,13 +686,9 @@ def _grade(name: str, show: Show) -> RecipeStep:
     """What colleagues might answer is graded by the key and the note, and the guess from the question is compared."""
 
     def values(item: RecipeItem, context: RecipeContext) -> Values:
-        exam, trials = show(item), trials_of(item)
+        trials = trials_of(item)
         shown = {
-            "case": exam.case or _NO_CASE,
-            "question": exam.question,
-            "answer": exam.answer,
-            "accepted": "\n".join(f"- {each}" for each in exam.accepted) or _NO_CASE,
-            "note": exam.note or _NO_CASE,
+            **_graded_by(show(item)),
             "attempts": _lines(_attempts(trials)) or _NO_CASE,
             "guess": (trials.guess or GuessTrial()).said or _NO_CASE,
         }
@@ -703,6 +738,66 @@ def _grade(name: str, show: Show) -> RecipeStep:
     )
 
 
+def _graded_by(exam: TriedQuestion) -> dict[str, str]:
+    """A question with all that a grader is given."""
+    return {
+        "case": exam.case or _NO_CASE,
+        "question": exam.question,
+        "answer": exam.answer,
+        "accepted": "\n".join(f"- {each}" for each in exam.accepted) or _NO_CASE,
+        "note": exam.note or _NO_CASE,
+    }
+
+
+def _referee(name: str, show: Show, *, second: bool) -> RecipeStep:
+    """Somebody who has the report, and took no part in the item, says whether it may be published as it is."""
+
+    def beside(item: RecipeItem) -> dict[str, str]:
+        return {**_graded_by(show(item)), "dispute": str(item.get("dispute") or _NO_CASE)}
+
+    def taken(item: RecipeItem) -> int:
+        return sum(map(size, beside(item).values())) + _FENCES
+
+    def fits(item: RecipeItem, context: RecipeContext) -> bool:
+        try:
+            context.room(load_prompt(REFEREE), beside=taken(item))
+        except UsageError:
+            return False
+        return True
+
+    def values(item: RecipeItem, context: RecipeContext) -> Values:
+        document = context.document(item.documents[0])
+        _, report = numbered_whole(document, context, load_prompt(REFEREE), beside=taken(item))
+        return {**beside(item), "report": report}
+
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> RecipeItem | AskAgain:
+        faults = tuple(f"{_line(each['fault'])} ({_line(each['mend'])})" for each in value["faults"])
+        done = _with(item, referee=RefereeTrial(faults=faults, second=second))
+        if bool(faults) == (value["publish"] == "yes"):
+            say = "`publish` is `yes` if there is no fault, and `no` if there is one: list it, or publish."
+            return AskAgain(reason="verdict and faults do not agree", say=say, otherwise=done)
+        return done
+
+    return _trial(
+        name,
+        REFEREE,
+        values=values,
+        read=read,
+        failed=lambda item, why: _with(item, referee=RefereeTrial(second=second, failure=why)),
+        when=lambda item: not show(item).options and trials_of(item).referee is None,
+        fits=fits,
+    )
+
+
+def to_referee_again(item: RecipeItem, why: str) -> RecipeItem:
+    """The item for a second referee, who is told what the first one found and why (`why`) it was left as it is."""
+    referee = trials_of(item).referee
+    if referee is None or not referee.faults:
+        return item
+    held = "\n".join(f"- {each}" for each in referee.faults)
+    return _with(item, referee=None).put(dispute=f"held against it:\n{held}\nits editor: {why}")
+
+
 def _attempts(trials: QuestionTrials) -> dict[str, str]:
     """What the solver answered and what it expects of colleagues, by letter, each once."""
     answer = trials.answer or AnswerTrial()
@@ -714,4 +809,4 @@ def to_grade_again(item: RecipeItem) -> RecipeItem:
     answer = trials_of(item).answer
     if answer is not None:
         answer = AnswerTrial(said=answer.said, others=answer.others, told=answer.told)
-    return _with(item, answer=answer, grading=None)
+    return _with(item, answer=answer, grading=None, referee=None)

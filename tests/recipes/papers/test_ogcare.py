@@ -410,7 +410,7 @@ def _good(fields: frozenset[str]) -> dict[str, object]:
     told = next((said for said in GOOD.values() if frozenset(said) == fields), None)
     if "verdict" in fields:
         told = {"verdict": "sign"} | {name: "" if name in _TEXTS else [] for name in fields - {"verdict"}}
-    others = {"rival": "", "others": [], "told": "", "led": "no", "grades": [_RIGHT], "guess": "no"}
+    others = {"rival": "", "others": [], "told": "", "led": "no", "grades": [_RIGHT], "guess": "no", "faults": []}
     return told or {**dict.fromkeys(fields, "yes"), **{name: others[name] for name in fields & set(others)}}
 
 
@@ -418,7 +418,7 @@ _RIGHT = {"attempt": "A", "counts": "yes", "defensible": "yes", "reason": "the s
 _TEXTS = {"reason", "grading_note", "new_question", "new_answer"}
 _FIRST = ["significance", "course", "question", "verify, moment"]
 _REVIEWED = "final review, try the question, guess from the question, distract"
-_COMPARED = "compare the answer, grade other answers, verify distraction"
+_COMPARED = "compare the answer, grade other answers, referee, verify distraction"
 
 
 def test_a_batch_folder_takes_six_rounds(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, num
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
-from hoofbeat.recipes.trials import TriedQuestion, to_grade_again, trial_findings, trials_of
+from hoofbeat.recipes.trials import TriedQuestion, to_grade_again, to_referee_again, trial_findings, trials_of
 from hoofbeat.records import AcceptedAnswer, Document, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.window import size
@@ -379,7 +379,7 @@ class _Review:
             return item.put(trials={}, retried=after_trials)  # they are about another text
         if after_trials and self._regraded:
             return to_grade_again(item).put(retried=True)
-        return item
+        return to_referee_again(item, str(value["reason"])) if after_trials else item
 
     # Parts of an item
 

@@ -154,6 +154,9 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
     try_question: Annotated[
         bool, Meta(description="A model guesses each answer from the question alone, without the case.")
     ] = True
+    referee: Annotated[
+        bool, Meta(description="A model that sees report and item says whether it may be published as it is.")
+    ] = True
     item_review: ItemReview = True
     moment: MomentCheck = True
     distraction: Annotated[bool, Meta(description="Whether a second model rewrites the questions.")] = True
@@ -182,12 +185,12 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
     Only what verification corrects, the final review edits or the trials doubt takes more rounds: these calls are asked
     anew, about the new text.
     """
-    tried = open_trial(_exam, guess=s.try_question) if s.try_answer else OpenTrial()
+    tried = open_trial(_exam, guess=s.try_question, referee=s.referee) if s.try_answer else OpenTrial()
     distracting = distraction_steps(_leak) if s.distraction else []
     moment = [moment_step()] if s.moment and s.item_review else []
     reviews = item_review(_EDITOR) if s.item_review else []
     edited = s.item_review and s.try_answer
-    tried_again = open_trial(_exam, ", again", guess=s.try_question) if edited else OpenTrial()
+    tried_again = open_trial(_exam, ", again", guess=s.try_question, referee=s.referee) if edited else OpenTrial()
     distracting_again = distraction_steps(_leak, ", again", when=_retried) if edited and s.distraction else []
     return [
         *filter_steps(_venue_line(s), spare=("no venue stated",) if s.unknown_venue == "keep" else ()),
