@@ -817,7 +817,7 @@ def _held(times: int, disputes: list[str]) -> Callable[[str, ChatRequest], objec
     def trials(name: str, request: ChatRequest) -> object:
         if name == "trial-referee":
             shown = material(request)
-            assert "Fibrin glue" in shown["case report, numbered sentences"]
+            assert "1. Enterocutaneous fistulas" in shown["case report, numbered sentences"]
             disputes.append(shown["dispute"])
             left[0] -= 1
             if left[0] >= 0:
@@ -830,7 +830,7 @@ def _held(times: int, disputes: list[str]) -> Callable[[str, ChatRequest], objec
 @pytest.mark.parametrize("times", [1, 2])
 def test_what_a_referee_holds_back_is_edited_and_a_second_referee_decides(tmp_path: Path, times: int) -> None:
     disputes: list[str] = []
-    added = _edits(_edit("insert", 6, "Surgery remains the standard of care.", (10,)))
+    added = _edits(_edit("insert", 5, "Surgery remains the standard of care.", (10,)))
     editor = Editor({**SIGN, **NOTHING}, added, trials=_held(times, disputes))
     artefact = _ogcare(tmp_path, editor)
     remarks = material(editor.requests[1])["remarks"]
@@ -856,6 +856,23 @@ def test_an_editor_who_signs_against_a_referee_is_heard_by_a_second_one(tmp_path
         assert _reason(artefact) == ("trials", "a second referee holds it back")
         return
     assert len(Benchmark(artefact).questions) == 1
+
+
+@pytest.mark.parametrize(("faults", "publish"), [([], "no"), ([_FAULT], "yes")])
+def test_a_referee_whose_verdict_and_faults_do_not_agree_is_asked_again_and_the_faults_count(
+    tmp_path: Path, faults: list[dict[str, str]], publish: str
+) -> None:
+    calls: list[ChatRequest] = []
+
+    def trials(name: str, request: ChatRequest) -> object:
+        if name != "trial-referee":
+            return passing_trial(name, request)
+        calls.append(request)
+        return {"faults": faults, "publish": publish}
+
+    artefact = _ogcare(tmp_path, Editor(trials=trials), item_review=False)
+    assert "list it, or publish" in calls[1].messages[-1].content
+    assert Benchmark(artefact).questions[0].facets["doubts"] == (["held back by a referee"] if faults else "none")
 
 
 def test_without_an_editor_a_referee_only_flags(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.reports.model import Text, tables_in
 from hoofbeat.reports.sections.benchmark_section import build_blocks
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.window import ContextWindow
 from tests.recipes.case_answers import material
 from tests.recipes.support import Script, a_context, passing_trial, user_text
 
@@ -249,18 +250,15 @@ def test_an_open_question_is_answered_and_the_answer_compared(tmp_path: Path) ->
 NOTED: dict[str, Any] = {"options": (), "accepted": ("plug the tract",), "note": "The route is optional."}
 
 
-@pytest.mark.parametrize(("faults", "publish"), [([], "no"), ([{"kind": "key", "fault": "f", "mend": "m"}], "yes")])
-def test_a_referee_whose_verdict_and_faults_do_not_agree_is_asked_again_and_the_faults_count(
-    tmp_path: Path, faults: list[dict[str, str]], publish: str
-) -> None:
-    def says(name: str, request: ChatRequest) -> object:
-        return {"faults": faults, "publish": publish} if name == "trial-referee" else passing_trial(name, request)
-
-    steps = [*chain(*open_trial(_show, referee=True)), account_for_trials("trials", _show)]
-    script = Script(lambda name, request: None, trials=says)
-    (kept,), _ = _run(tmp_path, {"model": script}, steps)
-    assert script.count("trial-referee") == 2
-    assert kept.facets["doubts"] == (["held back by a referee"] if faults else "none")
+def test_a_window_too_small_for_a_referee_is_written_down(tmp_path: Path) -> None:
+    item = _item(options=())
+    (referee,) = open_trial(_show, referee=True).compare[2:]
+    window = ContextWindow(tokens=1000, source="known")
+    with a_context(tmp_path, [], ChoiceTrialSettings(), _finds(), window=window) as context:
+        (kept,) = referee.run([item], context)
+    assert isinstance(kept, RecipeItem)
+    assert trials_of(kept).failures == ("the model's window is too small",)
+    assert trials_of(kept).doubts == ("not tried",)
 
 
 def _open_steps() -> list[RecipeStep]:
