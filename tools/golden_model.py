@@ -228,6 +228,12 @@ def _tried(a: Asked) -> dict[str, Any]:
     }
 
 
+def _refereed(a: Asked) -> dict[str, Any]:
+    if a.digest % 4:
+        return {"faults": [], "publish": "yes"}
+    return {"faults": [{"kind": "fact", "fault": "A finding is missing.", "mend": "Add it."}], "publish": "no"}
+
+
 def _compared(a: Asked) -> dict[str, Any]:
     rows = []
     for letter, text in _OPTION.findall(a.shown.get("wrong options", "")):
@@ -302,6 +308,7 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "reason answer others told answerable missing": _tried,
         "reason match supported missing rival": _tried,
         "options": _compared,
+        "faults publish": _refereed,
         "running later closed conflicts measures": _moment,
         "problems verdict reason edits accepted grading_note new_question new_answer requirements exclusions "
         "answer_check": _reviewed,
