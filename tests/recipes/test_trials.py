@@ -19,17 +19,14 @@ from hoofbeat.recipes.recipe import Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem, RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.recipes.steps import RecipeStep
+from hoofbeat.recipes.trial_findings import AnswerTrial, trial_findings, trial_lines, trials_of
 from hoofbeat.recipes.trials import (
-    AnswerTrial,
     ChoiceTrialSettings,
     TriedQuestion,
     account_for_trials,
     choice_trials,
     open_trial,
     to_grade_again,
-    trial_findings,
-    trial_lines,
-    trials_of,
 )
 from hoofbeat.records import Document, Question
 from hoofbeat.reports.model import Text, tables_in

@@ -36,7 +36,7 @@ from hoofbeat.recipes.item_lookup import (
     question_trials,
 )
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
-from hoofbeat.recipes.trials import trial_lines
+from hoofbeat.recipes.trial_findings import trial_lines
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
 from hoofbeat.text import for_terminal

@@ -38,20 +38,16 @@ from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.review_tasks import DOUBTS, NOT_TRIED, SECOND_RIGHT
 from hoofbeat.recipes.steps import RecipeStep, StepEstimate
-from hoofbeat.recipes.trials import (
+from hoofbeat.recipes.trial_findings import (
     BY_QUESTION,
-    OPEN,
-    QUESTION,
     AnswerTrial,
-    ChoiceTrialSettings,
     GuessTrial,
     QuestionTrials,
-    TriedQuestion,
-    every_trial,
     trial_counts,
     trial_findings,
     trials_of,
 )
+from hoofbeat.recipes.trials import OPEN, QUESTION, ChoiceTrialSettings, TriedQuestion, every_trial
 from hoofbeat.records import Document, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes

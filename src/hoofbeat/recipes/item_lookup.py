@@ -15,7 +15,7 @@ from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
-from hoofbeat.recipes.trials import QuestionTrials, trials_of
+from hoofbeat.recipes.trial_findings import QuestionTrials, trials_of
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl

@@ -39,7 +39,8 @@ from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, num
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
-from hoofbeat.recipes.trials import TriedQuestion, to_grade_again, to_referee_again, trial_findings, trials_of
+from hoofbeat.recipes.trial_findings import trial_findings, trials_of
+from hoofbeat.recipes.trials import TriedQuestion, to_grade_again, to_referee_again
 from hoofbeat.records import AcceptedAnswer, Document, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.window import size
