@@ -237,3 +237,15 @@ def test_a_measure_that_is_no_number_is_a_readable_error(
     (folder / "queries.tsv").write_text("\n".join([*lines[:-1], lines[-1] + "p"]) + "\n")
     assert run(["report", str(folder), "-o", str(tmp_path / "out")]) == 1
     assert "has no number in the column value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("lost", ["query", "measure", "value"])
+def test_a_table_without_a_column_is_a_readable_error(
+    lost: str, folders: Path, tmp_path: Path, run: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "ranked"
+    shutil.copytree(folders / "ranked", folder)
+    table = (folder / "queries.tsv").read_text()
+    (folder / "queries.tsv").write_text(table.replace(lost, "other", 1))
+    assert run(["report", str(folder), "-o", str(tmp_path / "out")]) == 1
+    assert f"no column {lost}" in capsys.readouterr().err

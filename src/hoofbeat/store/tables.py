@@ -243,7 +243,17 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def read_tsv(path: Path) -> Iterator[dict[str, str]]:
-    """Read a tab-separated table with a header line, a dictionary a row; undoes `plain_cell`'s quotes."""
+    """Read a tab-separated table with a header line, a dictionary a row; undoes `plain_cell`'s quotes.
+
+    A column that the table lacks is an `InputError` where a row is asked for it.
+    """
+
+    class Row(dict[str, str]):
+        def __missing__(self, name: str) -> str:
+            raise InputError(
+                f"the table has no column {name}", where=str(path), fix="restore the file, or make its folder again"
+            )
+
     try:
         with path.open(encoding="utf-8-sig") as stream:
             header = stream.readline().rstrip("\n").split("\t")
@@ -255,7 +265,7 @@ def read_tsv(path: Path) -> Iterator[dict[str, str]]:
                         where=str(path),
                         fix="correct that line",
                     )
-                yield dict(zip(header, map(bare_cell, cells), strict=True))
+                yield Row(zip(header, map(bare_cell, cells), strict=True))
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(
             f"can't read the table: {err}", where=str(path), fix="check the path, its permissions and its encoding"
@@ -266,7 +276,7 @@ def number_cell(row: Mapping[str, str], name: str, path: Path) -> float:
     """The number in a column of a TSV row; an `InputError` where the column is missing or holds something else."""
     try:
         return float(row[name])
-    except (KeyError, ValueError) as err:
+    except ValueError as err:
         raise InputError(
             f"{path.name} has no number in the column {name}",
             where=str(path),

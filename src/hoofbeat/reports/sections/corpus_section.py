@@ -127,7 +127,7 @@ def _pairs(artefact: Artefact, name: str) -> list[tuple[str, str, float, str]]:
             (row["first"], row["second"], float(row["score"]), row["kept"] or "neither: a third one is kept")
             for row in read_tsv(path)
         ]
-    except (KeyError, ValueError) as err:
+    except ValueError as err:
         raise InputError(
             f"not a table of near-duplicates: {err}", where=str(path), fix="filter the corpus again"
         ) from err

@@ -258,6 +258,6 @@ def _measures(artefact: Artefact, listing: Listing) -> dict[str, Values]:
             if number is not None:
                 values = known.setdefault(row["measure"], np.full(len(listing), np.nan))
                 values[number - 1] = float(row["value"])
-    except (KeyError, ValueError) as err:
+    except ValueError as err:
         raise InputError(f"can't read the measures: {err}", where=str(path), fix="make the ranking again") from err
     return {name: values for name, values in known.items() if not np.isnan(values).all()}
