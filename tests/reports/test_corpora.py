@@ -147,7 +147,7 @@ def test_broken_pairs_are_refused_readably(tmp_path: Path, line: str) -> None:
             (draft.path / name).write_bytes(origin.file(name).read_bytes())
         (draft.path / "duplicates.tsv").write_text(line)
         draft.finish(replace(origin.manifest, files={}))
-    with pytest.raises(InputError, match="not a table of near-duplicates|no column score"):
+    with pytest.raises(InputError, match=r"not a table of near-duplicates|no column score"):
         corpus_chapter(open_artefact(tmp_path / "broken"), "p")
 
 
