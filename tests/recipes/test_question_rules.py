@@ -109,3 +109,22 @@ def test_numbers_must_come_from_the_message() -> None:
 )
 def test_numbers_may_be_words_in_the_source(text: str, source: str, new: list[str]) -> None:
     assert new_numbers(text, source) == new
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "new"),
+    [
+        ("Hemoglobin was 11.5 g/dl.", "a hemoglobin level of 11. 5 g/dl, a lactate level of 5.92", []),
+        ("Hemoglobin was 11.5 g/dl.", "hemoglobin 11 .5 g/dl", []),
+        ("Hemoglobin was 11.5 g/dl.", "haemoglobin 11·5 g/dL", []),
+        ("Platelets were 380,000/mm3.", "platelet count (380.000/mm3)", []),
+        ("Platelets were 380000/mm3.", "platelet count (380.000/mm3)", []),
+        ("She got 1,200,000 units.", "1.200.000 units", []),
+        ("CD4 cells were 1,137.", "counts were 1, 137, 470, and 620", []),
+        ("Hemoglobin was 115 g/l.", "a hemoglobin level of 11. 5 g/dl", ["115"]),
+        ("Platelets were 38,000/mm3.", "platelet count (380.000/mm3)", ["38000"]),
+        ("It was 6.380 mm.", "It was 6. 380 patients came.", ["6.38"]),
+    ],
+)
+def test_numbers_may_be_broken_in_the_source(text: str, source: str, new: list[str]) -> None:
+    assert new_numbers(text, source) == new

@@ -35,7 +35,7 @@ from hoofbeat.recipes.cases.residue import TABLE, residue
 from hoofbeat.recipes.cases.rewording import corrected, turns_round, vaguer
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.leaks import excluded_in
-from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, numbered_whole, sound
+from hoofbeat.recipes.guards.text_checks import new_numbers, numbered_whole, sound
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem, ask_again
 from hoofbeat.recipes.review_tasks import NOT_TRIED
 from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, ask_each
@@ -652,5 +652,4 @@ def _because(whys: Sequence[str]) -> str:
 def _new_numbers(words: str, source: str) -> list[str]:
     """Numbers that a source lacks; one that it has broken or run together ("×103" for 10 to the third) is there."""
     plain = _POWER.sub("", words.translate(_SUPERSCRIPT))
-    known = f"{source}\n{joined_numbers(source)}\n{_POWER.sub('', source.translate(_SUPERSCRIPT))}"
-    return new_numbers(plain, known)
+    return new_numbers(plain, f"{source}\n{_POWER.sub('', source.translate(_SUPERSCRIPT))}")

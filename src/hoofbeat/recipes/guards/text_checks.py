@@ -102,6 +102,8 @@ _NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)\d{1,3}(?:[, \u00a0\u2009\u202f]\
 _SPELT = re.compile(r"[a-z]+|[^\sa-z]")
 _TWENTY, _HUNDRED = 20, 100
 _BROKEN_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3})(?:,\s|\s,\s?)(?=(\d{3})(?!\d))")
+_BROKEN_DECIMAL = re.compile(r"(?<![\d.,])(\d+)(?:[.\u00b7]\s|\s[.\u00b7]\s?|\u00b7)(?=(\d{1,2})(?![\d.]))")
+_POINTS_FOR_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?![\d,])")
 
 
 def numbers(text: str) -> list[str]:
@@ -110,10 +112,10 @@ def numbers(text: str) -> list[str]:
 
 
 def new_numbers(text: str, source: str) -> list[str]:
-    """Numbers of a text that its source does not hold, in digits or in words."""
+    """Numbers of a text that its source does not hold: in digits, in words, or broken by print."""
     held = {_number(piece) for piece in re.findall(r"\d+(?:[.,]\d+)*", source)} | set(numbers(source))
     held |= {part for piece in re.findall(r"\d+(?:[.,]\d+)*", source) for part in re.findall(r"\d+", piece)}
-    held |= _spelt_numbers(source)
+    held |= _spelt_numbers(source) | _mended_numbers(source)
     return [number for number in dict.fromkeys(numbers(text)) if number not in held]
 
 
@@ -143,9 +145,15 @@ def _spelt_numbers(text: str) -> set[str]:
     return found
 
 
-def joined_numbers(source: str) -> str:
-    """Numbers that a source may have broken at their separator of thousands: 1137 of "1, 137, 470, and 620 cells"."""
-    return " ".join(head + rest for head, rest in _BROKEN_NUMBER.findall(source))
+def _mended_numbers(source: str) -> set[str]:
+    """What numbers of a source may mean that print broke or that are written as elsewhere.
+
+    1137 for "1, 137, 470, and 620 cells", 11.5 for "11. 5 g/dl" and "11·5 g/dl", 380000 for "380.000/mm3". A text may
+    have the number either way: whoever mends a misprint does not invent one.
+    """
+    thousands = {head + rest for head, rest in _BROKEN_NUMBER.findall(source)}
+    decimals = {_number(f"{head}.{rest}") for head, rest in _BROKEN_DECIMAL.findall(source)}
+    return thousands | decimals | {each.replace(".", "") for each in _POINTS_FOR_THOUSANDS.findall(source)}
 
 
 def _number(text: str) -> str:

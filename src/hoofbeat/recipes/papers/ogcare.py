@@ -59,7 +59,7 @@ from hoofbeat.recipes.cases.item_review import (
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step, rarity_step
-from hoofbeat.recipes.guards.text_checks import joined_numbers, new_numbers, numbered, pointed, sound
+from hoofbeat.recipes.guards.text_checks import new_numbers, numbered, pointed, sound
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ACCEPT, ReviewLabel, ReviewTask, read_rating, reviewed
@@ -514,8 +514,7 @@ def _objection(item: RecipeItem, context: RecipeContext) -> AskAgain | None:
         faults.append(ItemRejection(reason="the question proposes an answer", details=question))
     if len(sentence_spans(answer)) > s.answer_sentences:
         faults.append(ItemRejection(reason="the answer has too many sentences", details=answer))
-    known = f"{source}\n{joined_numbers(source)}\n{item['year']}"
-    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", known):
+    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", f"{source}\n{item['year']}"):
         faults.append(ItemRejection(reason="a number is not in the source", details=", ".join(invented)))
     if faults:
         return _wrong(faults[0])
