@@ -164,24 +164,31 @@ class BatchPending(HoofbeatError):
     def together(pending: Sequence[BatchPending], *, step: str = "") -> BatchPending:
         """Several errors as one, for a command that writes all requests of a round before it stops.
 
-        The folder is that of the first; files of other folders are named with their folder. A step that only waits
-        for what another has just written adds nothing.
+        Files, steps and round are those of what was just written, if anything was. The folder is that of the first;
+        files of other folders are named with their folder. A step that only waits for what another has just written
+        adds nothing.
         """
-        first = pending[0]
         new = {(each.folder, name) for each in pending if each.written for name in each.files}
         waits = [each for each in pending if each.written or not new.issuperset((each.folder, n) for n in each.files)]
+        named = [each for each in pending if each.written] or list(pending)
+        first = named[0]
         files = [
-            name if each.folder == first.folder else f"{each.folder}/{name}" for each in pending for name in each.files
+            name if each.folder == first.folder else f"{each.folder}/{name}" for each in named for name in each.files
         ]
         return BatchPending(
             folder=first.folder,
             files=list(dict.fromkeys(files)),
             written=sum(each.written for each in pending),
             waiting=sum(each.waiting for each in waits),
-            round=max(each.round for each in pending),
-            step=step or ", ".join(dict.fromkeys(each.step for each in pending if each.step)),
+            round=max(each.round for each in named if each.folder == first.folder),
+            step=step or _steps_named([each.step for each in named if each.step]),
             notes=list(dict.fromkeys(note for each in pending for note in each.notes)),
         )
+
+
+def _steps_named(steps: Sequence[str]) -> str:
+    """Each step once: “verify” and “verify, moment” are “verify, moment”."""
+    return ", ".join(each for each in dict.fromkeys(steps) if not any(other.startswith(f"{each}, ") for other in steps))
 
 
 _SHORT = 3

@@ -15,7 +15,7 @@ from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
-from hoofbeat.recipes.steps import PartReply, RecipeStep, StepEstimate, ask, ask_each, together
+from hoofbeat.recipes.steps import PartReply, RecipeStep, StepEstimate, ask, ask_each, together, with_calls_ahead
 from hoofbeat.records import Failure
 from hoofbeat.store import Ledger
 from tests.recipes.support import Script, a_context, a_corpus, user_text
@@ -172,6 +172,33 @@ def test_independent_steps_and_their_repairs_travel_together(
     taken, outcomes = _rounds(tmp_path, joined(_step(), other), _items("ab"))
     assert taken == rounds
     assert [out.id for out in outcomes if isinstance(out, RecipeItem)] == ["a", "b"]
+
+
+def test_calls_sent_ahead_to_another_folder_do_not_hide_the_round_of_the_step(tmp_path: Path) -> None:
+    later = ask("later", "equivalence", values=_values, read=_read, role="second")
+    step = with_calls_ahead(_step(), later)
+    context = a_corpus(tmp_path, [])
+
+    def waits() -> BatchPending:
+        with Ledger(tmp_path / "ledger.sqlite") as ledger:
+            models = {
+                role: Model(spec=role, backend=BatchBackend(tmp_path / role, role), ledger=ledger)
+                for role in ("model", "second")
+            }
+            with pytest.raises(BatchPending) as found:
+                step.run(_items("ab"), RecipeContext(context, RecipeSettings(), models=models))
+        return found.value
+
+    first = waits()
+    assert (first.written, first.waiting, first.round) == (4, 0, 1)
+    assert first.folder == str(tmp_path / "model")
+    assert first.files == ("requests-001.jsonl", f"{tmp_path / 'second'}/requests-001.jsonl")
+    _answer(tmp_path / "model", 1)  # both answers meet an objection: two repairs are written
+    repairs = waits()
+    assert (repairs.folder, repairs.files) == (str(tmp_path / "model"), ("requests-002.jsonl",))
+    assert (repairs.written, repairs.waiting, repairs.round, repairs.step) == (2, 2, 2, "label")
+    again = waits()
+    assert (again.written, again.waiting, again.folder) == (0, 4, str(tmp_path / "model"))
 
 
 def test_a_model_that_answers_at_once_is_not_asked_about_what_a_step_rejected(tmp_path: Path) -> None:

@@ -188,8 +188,8 @@ def together(*steps: RecipeStep) -> list[RecipeStep]:
     asking = [step.asking for step in steps if step.asking is not None]
 
     def run(items: Sequence[RecipeItem], context: RecipeContext) -> Sequence[Outcome]:
-        if len(asking) > 1 and not context.estimating:
-            _send_ahead(asking, items, context)
+        if len(asking) > 1 and not context.estimating and (pending := _send_ahead(asking, items, context)):
+            raise BatchPending.together(pending)
         return first.run(items, context)
 
     return [msgspec.structs.replace(first, run=run), *others]
@@ -207,16 +207,19 @@ def with_calls_ahead(step: RecipeStep, *later: RecipeStep) -> RecipeStep:
     def run(items: Sequence[RecipeItem], context: RecipeContext) -> Sequence[Outcome]:
         try:
             return step.run(items, context)
-        except BatchPending:
-            if len(asking) > 1 and not context.estimating:
-                _send_ahead(asking, items, context)  # the round's file is written again with all of them
-            raise
+        except BatchPending as own:
+            # The step's own round comes first: calls sent ahead to another folder must not hide it.
+            ahead = _send_ahead(asking, items, context) if len(asking) > 1 and not context.estimating else []
+            raise BatchPending.together([own, *ahead]) from None
 
     return msgspec.structs.replace(step, run=run, ahead=sum(each.calls for each in later))
 
 
-def _send_ahead(steps: Sequence[Asking], items: Sequence[RecipeItem], context: RecipeContext) -> None:
-    """Have the calls of these steps answered where a batch folder does it; the steps then find them in the ledger."""
+def _send_ahead(steps: Sequence[Asking], items: Sequence[RecipeItem], context: RecipeContext) -> list[BatchPending]:
+    """Have the calls of these steps answered where a batch folder does it; the steps then find them in the ledger.
+
+    Returns what waits in each folder, if anything does.
+    """
     batched = [step for step in steps if isinstance(context.model(step.role).backend, BatchBackend)]
     plans = [(step, step.plan(items, context)) for step in batched]
     for again in (False, True):
@@ -231,7 +234,8 @@ def _send_ahead(steps: Sequence[Asking], items: Sequence[RecipeItem], context: R
             except BatchPending as err:
                 pending.append(err)
         if pending:
-            raise BatchPending.together(pending)
+            return pending
+    return []
 
 
 class Asking(Struct, frozen=True, kw_only=True, eq=False):
