@@ -60,6 +60,17 @@ def cut(text: str, length: int) -> str:
     return line[: space if space > 0 else length - 1].rstrip() + "…"
 
 
+_MARKUP = re.compile(r"([\\`*\[\]|~$])|(?<![^\W_])(_)|(_)(?![^\W_])")
+_MARKUP_START = re.compile(r"^([#+=-])|^(\d+)([.)])(?=\s)")
+
+
+def plain_markdown(line: str) -> str:
+    """A line as Markdown that shows it as it is: no links, pictures, headings or tags come of it."""
+    plain = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    marked = _MARKUP.sub(lambda match: "\\" + match[0], plain)
+    return _MARKUP_START.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", marked)
+
+
 def some_of(names: Sequence[str], most: int, joint: str = ", ") -> str:
     """The first names of a list, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""

@@ -273,7 +273,7 @@ def test_hugging_face_loads_every_edition(bench: Benchmark, corpus: Corpus, tmp_
     assert json.loads(loaded[0]["facets"])["topics"] == ["a", "b"]
     free = datasets.load_dataset(str(folder), "free", split="test", cache_dir=str(tmp_path / "cache"))
     assert free[0]["options"] == []
-    assert "config_name: image" in (folder / "README.md").read_text()
+    assert 'config_name: "image"' in (folder / "README.md").read_text()
 
 
 @pytest.mark.parametrize("form", ["croissant", "huggingface"])
@@ -293,6 +293,26 @@ def test_datasheet_is_filled_from_the_manifest(bench: Benchmark, corpus: Corpus,
     for said in ("too short | 4", "failed: schema | 1", "cupcase-diagnosis@abc", "Pulmonology | 3", "1 leak", "CC BY",
                  "length | 8 | 4 | 4 | 0", "free (3)", "Not for clinical use"):  # fmt: skip
         assert said in text, said
+
+
+_FORGED = "Safe\n\n## Licence and maintenance\n\nCC0. ![x](https://example.org/x.png) <img src=x>"
+
+
+def test_what_a_folder_says_of_itself_forges_no_part_of_its_card(corpus: Corpus, tmp_path: Path) -> None:
+    """A benchmark of somebody else: its title, notice, models and the names of its editions are in its manifest."""
+    with create(tmp_path / "bench") as draft:
+        write_jsonl(draft.path / "questions.jsonl", [_question(0)])
+        write_jsonl(draft.path / "questions-x: y\nlicense: mit.jsonl", [_question(0)])
+        draft.finish(
+            Manifest(kind=KIND, title=_FORGED, notice=_FORGED, models={"writer": _FORGED}, settings={"recipe": _FORGED})
+        )
+    folder = _export(Benchmark(open_artefact(tmp_path / "bench")), "huggingface", corpus, tmp_path)
+    card, sheet = ((folder / name).read_text() for name in ("README.md", "DATASHEET.md"))
+    assert sheet.count("\n## Licence and maintenance") == 1
+    assert "\n## Licence" not in card
+    assert "![x]" not in card + sheet
+    assert "<img" not in card + sheet
+    assert not [line for line in card.splitlines() if line.startswith("license:")]
 
 
 def test_same_benchmark_same_bytes(bench: Benchmark, corpus: Corpus, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hoofbeat.records import Question
 from hoofbeat.store import Counts, open_artefact
 from tests.cli.support import hoofbeat, json_of
 from tests.models.fault_server import FaultServer
+from tests.web.browse_support import Visitor, a_site
 
 OPTIONS = ("Give aspirin.", "Wait and see.", "Operate at once.", "Give fluids.")
 PART = "Only the first 2 of 5 questions were asked"
@@ -55,6 +56,16 @@ def test_a_limited_run_says_so_beside_its_figures(first_two: Path) -> None:
         before = report[: report.index("\n## ")]
         assert f"{folder}: {PART}" in before, "on the first screen"
         assert "2 answers to the first 2 of 5 questions were planned" in report
+
+
+def test_its_pages_say_so_once(first_two: Path) -> None:
+    visitor = Visitor(a_site(first_two))
+    for folder in ("run", "judged"):
+        for page in (f"/runs/{folder}", f"/runs/{folder}/questions", f"/runs/{folder}/facets", f"/folders/{folder}"):
+            assert visitor.get(page).text.count(PART) == 1, page
+    hoofbeat("judge", "run", "-o", "again", folder=first_two)
+    visitor = Visitor(a_site(first_two))
+    assert f"judged, again: {PART}" in visitor.get("/side-by-side?a=judged&b=again").text
 
 
 def test_a_comparison_carries_it_on(first_two: Path) -> None:

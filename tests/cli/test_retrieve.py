@@ -16,6 +16,7 @@ from tests.corpus.test_corpus_import import folder_bytes
 from tests.helpers import shared_data
 from tests.models.fault_server import FaultServer
 from tests.retrieval.stages.rerank_support import Reader
+from tests.web.browse_support import Visitor, a_site
 
 DOCUMENTS = [
     ("d1", "Rejection", "Renal transplant rejection is treated with steroids.", "kidney"),
@@ -84,6 +85,9 @@ def test_a_limited_measure_says_of_how_many_questions_it_is(beir: Path, tmp_path
     hoofbeat("report", "one", "-o", "report", folder=tmp_path)
     report = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     assert f"one: {part}" in report[: report.index("\n## ")]
+    visitor = Visitor(a_site(tmp_path / "one"))
+    for page in ("/rankings/one", "/rankings/one/queries", "/folders/one"):
+        assert visitor.get(page).text.count(part) == 1, page
     both = hoofbeat(*words, "--with", "bm25", "--with", "bm25[b=1]", "-o", "out", folder=tmp_path)
     assert part in both.stderr
     assert part in (tmp_path / "out" / "comparison" / "report.md").read_text(encoding="utf-8")

@@ -1,13 +1,15 @@
 """Fuzzing: mutated inputs for everything that reads what others wrote (`targets`).
 
 Required of each input: no error but those that Hoofbeat raises on purpose, no more than 2 s of processor time, no more
-than 500 MB of memory. Inputs whose outcome is new are mutated further. Each target runs in a process of its own, which
-a crash or a hang of native code ends. What is found is made small and written to `build/fuzz`, with the error; once it
-is corrected, move it to `tests/fuzz/cases`, where every run of the suite reads it again.
+than 500 MB of memory. Inputs whose outcome is new, or that reach a line of Hoofbeat for the first time, are mutated
+further. Each target runs in a process of its own, which a crash or a hang of native code ends; a target that starts
+processes (`folder-*`) gets a quarter of the time. What is found is made small and written to `build/fuzz`, with the
+error; once it is corrected, move it to `tests/fuzz/cases`, where every run of the suite reads it again.
 
-    python -m tests.fuzz.fuzzing                                   ten seconds for each target
+    python -m tests.fuzz.fuzzing                                   ten seconds of processor time for each target
     python -m tests.fuzz.fuzzing --seconds 300 --only 'reader-*'   longer, some targets
-    python -m tests.fuzz.fuzzing --number 500 --seed 7             so many inputs for each target
+    python -m tests.fuzz.fuzzing --number 500 --seed 7             500 inputs for each target
+    python -m tests.fuzz.fuzzing --total 10000000                  rounds of all targets, each with the next seed
 """
 
 from __future__ import annotations
@@ -15,33 +17,41 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import hashlib
+import itertools
 import json
 import logging
+import mmap
 import os
 import random
 import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
+import hoofbeat
 from hoofbeat.errors import HoofbeatError
-from tests.fuzz.mutating import mutate
+from tests.fuzz.mutating import MAX_BYTES, mutate
 from tests.fuzz.targets import Target, targets
 
 MAX_SECONDS = 2.0
 MAX_MEGABYTES = 500
 STUCK = 180.0
 """Seconds without a new input after which a process is given up: native code that no signal reaches."""
+TRACED = 500
+MAX_KEPT = 1000
 FOUND = Path("build", "fuzz")
 CASES = Path(__file__).parent / "cases"
 _OURS = re.compile(r'File ".*?/(src/hoofbeat/[^"]+|tests/fuzz/[^"]+)", line (\d+), in (\w+)')
@@ -79,33 +89,117 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
+class Reading:
+    """Reads inputs of one target, each in a new folder, and watches time and memory.
+
+    The folders are in memory where the machine has a place for that: most inputs are read faster than a file is made.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._root = tempfile.mkdtemp(prefix="hoofbeat-fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+        self._count = 0
+        self._peak = _forget_peak()
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def run(self, data: bytes, seconds: float = 0.0) -> Outcome:
+        """Read one input."""
+        self._count += 1
+        folder = Path(f"{self._root}/{self._count}")
+        folder.mkdir()
+        began = time.perf_counter()
+        try:
+            with limited(seconds or MAX_SECONDS), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                outcome = Outcome(str(self.target.read(data, folder))[:200])
+        except HoofbeatError as err:
+            what = re.sub(r"[^a-z ]+|hoofbeat-fuzz-.*", "", err.what.lower())[:60]
+            outcome = Outcome(f"{type(err).__name__} {what}")
+        except TooSlow:
+            outcome = Outcome("too slow", f"more than {MAX_SECONDS} s\n{traceback.format_exc()}")
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as err:  # a panic of native code is not an `Exception`
+            told = traceback.format_exc()
+            place = " ".join(":".join(found) for found in _OURS.findall(told)[-1:])
+            outcome = Outcome(type(err).__name__, told, place)
+        if time.perf_counter() - began > _FILLS:
+            grown = self._grown()
+            if grown > MAX_MEGABYTES and not outcome.error:
+                outcome = Outcome("too large", f"{grown:.0f} MB more memory")
+        _remove(folder)
+        return outcome
+
+    def _grown(self) -> float:
+        """How much more memory was used than by the inputs before. A peak is forgotten: it would hide the next one."""
+        grown = _megabytes() - self._peak
+        if grown > 1:
+            self._peak = _forget_peak()
+        return grown
+
+
+_FILLS = 0.005
+"""Seconds in which no machine fills 500 MB of memory: asking takes longer than reading such an input."""
+
+
 def run(target: Target, data: bytes) -> Outcome:
     """Read one input."""
-    before = _megabytes()
-    folder = Path(tempfile.mkdtemp(prefix="hoofbeat-fuzz-"))
-    try:
-        with limited(MAX_SECONDS), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = target.read(data, folder)
-    except HoofbeatError as err:
-        return Outcome(f"{type(err).__name__} {re.sub(r'[^a-z ]+|hoofbeat-fuzz-.*', '', err.what.lower())[:60]}")
-    except TooSlow:
-        return Outcome("too slow", f"more than {MAX_SECONDS} s\n{traceback.format_exc()}")
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as err:  # a panic of native code is not an `Exception`
-        told = traceback.format_exc()
-        return Outcome(type(err).__name__, told, " ".join(":".join(found) for found in _OURS.findall(told)[-1:]))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    grown = _megabytes() - before
-    if grown > MAX_MEGABYTES:
-        return Outcome("too large", f"{grown:.0f} MB more memory")
-    return Outcome(str(result)[:200])
+    with Reading(target) as reading:
+        return reading.run(data)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder that mostly holds a file or two."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
+    folder.rmdir()
 
 
 def _megabytes() -> float:
+    """The most memory that this process has used since the peak was last forgotten."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _forget_peak() -> float:
+    """Let the peak be what is used now, where the system can do that; that many megabytes."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", "ascii")
+    return _megabytes()
+
+
+class Lines:
+    """The lines of Hoofbeat that inputs have reached."""
+
+    ROOT = str(Path(hoofbeat.__file__).parent)
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[CodeType, int]] = set()
+
+    def new(self, read: Callable[[], object]) -> bool:
+        """Whether a new line is reached."""
+        count, before = len(self._seen), sys.gettrace()
+        sys.settrace(self._enter)
+        try:
+            read()
+        finally:
+            sys.settrace(before)
+        return len(self._seen) > count
+
+    def _enter(self, frame: FrameType, event: str, value: object) -> Any:
+        return self._line if frame.f_code.co_filename.startswith(self.ROOT) else None
+
+    def _line(self, frame: FrameType, event: str, value: object) -> Any:
+        self._seen.add((frame.f_code, frame.f_lineno))
+        return self._line
 
 
 def minimised(data: bytes, same: Callable[[bytes], bool], tries: int = 400) -> bytes:
@@ -139,100 +233,151 @@ class Finding(NamedTuple):
         return place
 
 
-def fuzz(target: Target, seed: int, *, seconds: float = 1e9, number: int = 10**9, begin: int = 0) -> Iterator[bytes]:
-    """Run inputs in this process; every finding is written, and each input is yielded before it is run."""
+def fuzz(
+    target: Target,
+    seed: int,
+    *,
+    seconds: float = 1e9,
+    number: int = 10**9,
+    begin: int = 0,
+    traced: int = TRACED,
+) -> Iterator[bytes]:
+    """Run inputs in this process; every finding is written, and each input is yielded before it is run.
+
+    The lines that the first inputs reach are watched, `traced` of them, and those of one in fifty later; with 0, none.
+    """
     kept = list(target.seeds())
     assert kept, f"{target.name} has no inputs to begin with"
-    seen = {run(target, data).signature for data in kept}
-    until = time.monotonic() + seconds
-    for at in range(begin, number):
-        if time.monotonic() > until:
-            break
-        rng = random.Random(f"{seed} {target.name} {at}")
-        data = mutate(rng.choice(kept), rng, kept)
-        yield data
-        outcome = run(target, data)
-        if outcome.signature in seen:
-            continue
-        seen.add(outcome.signature)
-        if outcome.error:
-            tries = 25 if outcome.what.startswith("too") else 400
-            small = minimised(data, lambda each, o=outcome: run(target, each).signature == o.signature, tries)  # type: ignore[misc]
-            place = Finding(target.name, small, outcome).write()
-            print(f"{target.name}: {outcome.signature} -> {place}", flush=True)
-        elif len(kept) < 500:
-            kept.append(data)
+    lines = Lines()
+    with Reading(target) as reading:
+        seen = {reading.run(data).signature for data in kept}
+        for data in kept if traced else ():
+            lines.new(partial(reading.run, data, 10 * MAX_SECONDS))
+        until = time.process_time() + seconds
+        for at in range(begin, number):
+            if time.process_time() > until:
+                break
+            rng = random.Random(f"{seed} {target.name} {at}")
+            data = mutate(_one_of(kept, rng), rng, kept)
+            yield data
+            outcome = reading.run(data)
+            known, full = outcome.signature in seen, len(kept) >= MAX_KEPT
+            seen.add(outcome.signature)
+            if outcome.error and not known:
+                _write_small(reading, data, outcome)
+            elif full or outcome.error:
+                continue
+            elif not known:
+                kept.append(data)
+            elif traced and not target.slow and (at < begin + traced or rng.random() < 0.02):  # noqa: SIM102
+                if lines.new(partial(reading.run, data, 10 * MAX_SECONDS)):
+                    kept.append(data)
 
 
-def _in_process(target: Target, seed: int, seconds: float, number: int) -> tuple[int, int]:
-    """Fuzz in processes of their own; how many inputs were run, and how often a process died or was stuck.
+def _write_small(reading: Reading, data: bytes, outcome: Outcome) -> None:
+    tries = 25 if outcome.what.startswith("too") else 400
+    small = minimised(data, lambda each: reading.run(each).signature == outcome.signature, tries)
+    place = Finding(reading.target.name, small, outcome).write()
+    print(f"{reading.target.name}: {outcome.signature} -> {place}", flush=True)
+
+
+def _one_of(kept: list[bytes], rng: random.Random) -> bytes:
+    """One of these; mostly the smaller of two, because reading small ones takes less time and breaks as much."""
+    one, other = rng.choice(kept), rng.choice(kept)
+    return min(one, other, key=len) if rng.random() < 0.8 else other
+
+
+class _Told:
+    """What the process that runs inputs tells about itself: its count, processor time and last input, in memory."""
+
+    _HEAD = struct.Struct("<QdQ")
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, self._HEAD.size + MAX_BYTES)
+
+    def tell(self, done: int, used: float, data: bytes) -> None:
+        begin = self._HEAD.size
+        self._shared[begin : begin + len(data)] = data
+        self._HEAD.pack_into(self._shared, 0, done, used, len(data))
+
+    def heard(self) -> tuple[int, float, bytes]:
+        done, used, size = self._HEAD.unpack_from(self._shared, 0)
+        begin = self._HEAD.size
+        return done, used, self._shared[begin : begin + size]
+
+
+class Row(NamedTuple):
+    """What was run of one target. `lost` is how often its process died or was stuck."""
+
+    target: str
+    inputs: int
+    seconds: float
+    lost: int
+
+
+def _in_process(target: Target, seed: int, seconds: float, number: int) -> Row:
+    """Fuzz in processes of their own.
 
     This process reads nothing itself: native threads that it had started would be missing after the fork.
     """
-    until, done, lost = time.monotonic() + seconds, 0, 0
-    while done < number and time.monotonic() < until:
-        reading, writing = os.pipe()
+    used, done, lost = 0.0, 0, 0
+    while done < number and used < seconds:
+        told = _Told()
+        told.tell(done, 0.0, b"")
         child = os.fork()
         if child == 0:
-            os.close(reading)
-            _be(target, seed, until - time.monotonic(), number, done, writing)
-        os.close(writing)
-        done, ended, data = _watch(child, reading, done)
+            _be(target, seed, seconds - used, number, done, told)
+        ended = _watch(child, told)
+        done, more, data = told.heard()
+        used += more
         if ended == 0:
             break
         lost += 1
         kind = "stuck" if ended < 0 else "crash"
         place = Finding(target.name, data, Outcome(kind, f"the process ended with {ended}")).write()
         print(f"{target.name}: {kind} -> {place}", flush=True)
-    return done, lost
+        used += 1.0  # one that dies at once, again and again, ends as well
+    return Row(target.name, done, used, lost)
 
 
-def _be(target: Target, seed: int, seconds: float, number: int, begin: int, told: int) -> None:
-    """Be the process that runs inputs: the last one is in a file, and every one of them is a byte in the pipe."""
+def _be(target: Target, seed: int, seconds: float, number: int, begin: int, told: _Told) -> None:
+    """Be the process that runs inputs; what native code prints about damaged input is not shown."""
     code = 0
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         logging.disable(logging.CRITICAL)
-        last = Path(tempfile.gettempdir(), f"hoofbeat-fuzz-last-{os.getpid()}")
-        for data in fuzz(target, seed, seconds=seconds, number=number, begin=begin):
-            last.write_bytes(data)
-            os.write(told, b".")
-        last.unlink(missing_ok=True)
+        began = time.process_time()
+        for at, data in enumerate(fuzz(target, seed, seconds=seconds, number=number, begin=begin), begin + 1):
+            told.tell(at, time.process_time() - began, data)
     except BaseException:
-        traceback.print_exc()
+        traceback.print_exc(file=sys.stdout)
         code = 1
     finally:
         sys.stdout.flush()
         os._exit(code)
 
 
-def _watch(child: int, told: int, done: int) -> tuple[int, int, bytes]:
-    """Wait for a process: how many inputs it has run, how it ended (-1 where it was stuck), and its last input."""
-    os.set_blocking(told, False)
-    heard = time.monotonic()
+def _watch(child: int, told: _Told) -> int:
+    """Wait for a process; how it ended, -1 where it was stuck."""
+    heard, last = time.monotonic(), -1
     while True:
-        with suppress(BlockingIOError):
-            if found := os.read(told, 65536):
-                done += len(found)
-                heard = time.monotonic()
-                continue
-            break
-        if time.monotonic() - heard > STUCK:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status) and 1
+        if (now := told.heard()[0]) != last:
+            heard, last = time.monotonic(), now
+        elif time.monotonic() - heard > STUCK:
             os.kill(child, signal.SIGKILL)
-            break
+            os.waitpid(child, 0)
+            return -1
         time.sleep(0.05)
-    os.close(told)
-    _, status = os.waitpid(child, 0)
-    stuck = time.monotonic() - heard > STUCK
-    last = Path(tempfile.gettempdir(), f"hoofbeat-fuzz-last-{child}")
-    data = last.read_bytes() if last.exists() else b""
-    last.unlink(missing_ok=True)
-    return done, -1 if stuck else os.waitstatus_to_exitcode(status) and 1, data
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each target")
+    parser.add_argument("--seconds", type=float, default=10.0, help="processor time for each target")
     parser.add_argument("--number", type=int, default=10**9, help="inputs for each target")
+    parser.add_argument("--total", type=int, default=0, help="rounds of all targets until this many inputs were read")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="only targets of this name")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
@@ -244,19 +389,40 @@ def main() -> int:
     os.environ |= {"HOOFBEAT_FUZZ_FOLDERS": str(scratch), "HOOFBEAT_CACHE": str(scratch / "cache")}
     if any(target.name.startswith("folder-") for target in chosen):
         subprocess.run([sys.executable, "-m", "tests.fuzz.targets"], check=True)  # not here: see `_in_process`
-    total = 0
-    rows = []
+    rows: list[Row] = []
     try:
-        for target in chosen:
-            done, lost = _in_process(target, given.seed, given.seconds, given.number)
-            total += done
-            rows.append({"target": target.name, "inputs": done, "crashes": lost})
-            print(f"{target.name}: {done} inputs", flush=True)
+        for seed in itertools.count(given.seed):
+            for target in chosen:
+                seconds = given.seconds * _share(target, rows)
+                rows.append(_in_process(target, seed, seconds, given.number))
+                print(f"{target.name}, seed {seed}: {rows[-1].inputs:,} inputs", flush=True)
+            if sum(row.inputs for row in rows) >= given.total:
+                break
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        print(table(rows))
     new = set(FOUND.glob("*.error")) - before
-    print(json.dumps({"inputs": total, "targets": len(rows), "found": sorted(path.stem for path in new)}, indent=1))
+    print(json.dumps({"inputs": sum(row.inputs for row in rows), "found": sorted(path.stem for path in new)}, indent=1))
     return 1 if new else 0
+
+
+def _share(target: Target, rows: Sequence[Row]) -> float:
+    """How much of the usual time a target gets: in the second round and later, quick ones get more."""
+    own = [row for row in rows if row.target == target.name]
+    if target.slow or not own:
+        return 0.25 if target.slow else 1.0
+    seconds = sum(row.seconds for row in rows) / sum(row.inputs for row in rows)
+    return min(4.0, max(0.25, seconds / (own[0].seconds / max(1, own[0].inputs))))
+
+
+def table(rows: Sequence[Row]) -> str:
+    """By target: inputs, seconds of processor time, and processes that died or were stuck."""
+    lines = ["| target | inputs | seconds | crashes |", "|---|---|---|---|"]
+    for name in [*dict.fromkeys(row.target for row in rows), "all"]:
+        of = [row for row in rows if name in (row.target, "all")]
+        inputs, seconds, lost = (sum(getattr(row, field) for row in of) for field in Row._fields[1:])
+        lines.append(f"| {name} | {inputs:,} | {seconds:,.0f} | {lost} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,11 @@ def _stretch(data: bytes, rng: random.Random, longest: int = 400) -> tuple[int, 
     return begin, min(len(data), begin + rng.randrange(longest + 1))
 
 
+def _times(rng: random.Random) -> int:
+    """How often something is repeated; thousands of times only now and then, because such inputs take long to read."""
+    return rng.choice((1, 1, 1, 2, 20)) if rng.random() < 0.96 else rng.choice((50, 300, 3000))
+
+
 def _flip(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:
     changed = bytearray(data or b"\0")
     for _ in range(rng.choice((1, 1, 4, 30))):
@@ -116,7 +121,7 @@ def _flip(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:
 
 def _insert(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:
     at = rng.randrange(len(data) + 1)
-    return data[:at] + rng.choice(PIECES) * rng.choice((1, 1, 1, 2, 50, 3000)) + data[at:]
+    return data[:at] + rng.choice(PIECES) * _times(rng) + data[at:]
 
 
 def _remove(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:
@@ -126,7 +131,7 @@ def _remove(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:
 
 def _repeat(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:
     begin, end = _stretch(data, rng, rng.choice((3, 60, 600)))
-    return data[:end] + data[begin:end] * rng.choice((1, 2, 20, 2000)) + data[end:]
+    return data[:end] + data[begin:end] * _times(rng) + data[end:]
 
 
 def _cut(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:

@@ -144,3 +144,25 @@ R2MED = {
     "query.jsonl": rows_of({"id": "q1", "text": "What?", "answer": "x", "doc_id": "d1", "body_system": "heart"}),
     "qrels.jsonl": rows_of({"q_id": "q1", "p_id": "d1", "score": 1}),
 }
+AUDITED = [
+    b"Label: Divergent\n\nAlder says two days, Brook says a week.",
+    b"**Label:** Contradictory (high)",
+    b'"Keep the wound dry [...] Showers are fine"',
+    "You may shower after 2 days… [1: Care] (strong recommendation).".encode(),
+]
+CONFIGS = [
+    b'on = "local"\nledger = "l.sqlite"\ncurrency = "EUR"\n[models.mine]\nspec = "http://127.0.0.1:1/v1#m"\n'
+    b'identity = "mine"\nprice_in = 1.0\nprice_out = 2\ncontext = 32000\nreasoning = 0\nmax_in_flight = 3\n',
+    b'known_models = "models.toml"\nplugins = ["a.py"]\n[models.fleet]\nendpoints = ["http://127.0.0.1:1/v1"]\n'
+    b'name = "m"\nendpoints_file = "e.txt"\n[models.fleet.extra]\ntop_k = 5\n',
+]
+TYPED = [
+    b"bm25[k1={0.9|1.2}] + 0.5*dense[encoder=minilm] > rerank[with=listwise]@100",
+    b"not retracted; words>=300; unique(minhash, 0.15); year in 2010..2020 and (venue ~ 'x' or kind=pdf)",
+    b"share_disagree > 20% and undecided > 0",
+    b"bm25 + dense @2",
+    b"first 50%",
+    b"agent over bm25",
+    b"id=key,text=question,options=a+b+c+d,answer=gold",
+]
+TENSORS = (66).to_bytes(8, "little") + b'{"embeddings":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}' + bytes(16)

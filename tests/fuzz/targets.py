@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
@@ -22,38 +23,62 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import hoofbeat
 from hoofbeat import cli, teaching
 from hoofbeat.answering.choice_reader import read_choice
+from hoofbeat.answering.conditions import parse_condition
 from hoofbeat.answering.prediction_import import PredictionImport, import_predictions
-from hoofbeat.audit.answers_file import read_source_answers
+from hoofbeat.audit.answer_lines import line_of
+from hoofbeat.audit.answers_file import parse_answer_fields, read_source_answers
+from hoofbeat.audit.audit_gate import parse_condition as read_condition
 from hoofbeat.audit.disagreement_cases import read_decisions
+from hoofbeat.audit.pair_judge import scan_label
 from hoofbeat.benchmarks.benchmark_import import import_benchmark
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.citations import read_citations
+from hoofbeat.corpus.fetch.articles import parse_answer, read_names
+from hoofbeat.corpus.fetch.client import FetchError
 from hoofbeat.corpus.figures import figure_references
+from hoofbeat.corpus.filter import parse_filters
 from hoofbeat.corpus.qrels import read_qrels
 from hoofbeat.corpus.reader import DocumentWithImages, read_entries
 from hoofbeat.corpus.readers.beir import read_beir
+from hoofbeat.corpus.readers.mapped import parse_mapping
 from hoofbeat.corpus.readers.r2med import read_r2med
+from hoofbeat.corpus.specialties import load_scheme
+from hoofbeat.corpus.vocabulary import read_hpoa, read_table
+from hoofbeat.errors import HoofbeatError
 from hoofbeat.findings.ranking_measures import read_trec_run
 from hoofbeat.judging.humans import read_labels
 from hoofbeat.models.batch_formats import read_answer, request_id
 from hoofbeat.models.bounds import within_bounds
+from hoofbeat.models.encoders.static_encoder import read_safetensors
+from hoofbeat.models.fleet import _addresses, _text
 from hoofbeat.models.http_backend import HttpBackend, _listed, _served, score_by_echo, score_by_forcing
+from hoofbeat.models.known_models import load_known_models
+from hoofbeat.models.model_loading import load_config
 from hoofbeat.models.replay import ReplayBackend
 from hoofbeat.models.reply_text import is_refusal, read_object, split_reasoning
 from hoofbeat.models.requests import Reply
 from hoofbeat.models.wire import classify, read_chat, retry_after_seconds
 from hoofbeat.prompts import load_prompt
-from hoofbeat.prompts.packs import read_pack
+from hoofbeat.prompts.packs import load_pack, read_pack
 from hoofbeat.recipes.messages.harvest import read_harvest
-from hoofbeat.records import Document
-from hoofbeat.store import open_artefact
+from hoofbeat.recipes.review_tasks import read_labels as read_review_labels
+from hoofbeat.records import Answer, Document
+from hoofbeat.retrieval.hero.hero_signals import read_words
+from hoofbeat.retrieval.line import variants
+from hoofbeat.retrieval.query_tasks import query_task
+from hoofbeat.store import Ledger, open_artefact
 from hoofbeat.store.artefact import folder_problems
 from hoofbeat.store.tables import read_parquet, read_tsv
+from hoofbeat.trust import FolderConfig
 from tests.fuzz.samples import (
+    AUDITED,
     BATCH,
     BEIR,
     CHATS,
+    CONFIGS,
     CSV,
     DECISIONS,
     ENDPOINT,
@@ -63,7 +88,9 @@ from tests.fuzz.samples import (
     PATIENTS,
     QUESTIONS,
     R2MED,
+    TENSORS,
     TEXT,
+    TYPED,
     rows_of,
 )
 
@@ -126,7 +153,113 @@ def _table(kind: str) -> bytes:
     return made.getvalue()
 
 
+def _word() -> dict[str, str | bytes]:
+    """The parts of a small Word file, with headings, a numbered list and a table."""
+    from tests.corpus.office_files import paragraph, style, styled, word_parts  # noqa: PLC0415
+
+    listed = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'
+    cells = "".join(f"<w:tc>{paragraph(text)}</w:tc>" for text in ("Week", "May"))
+    body = styled("After the operation", "Heading1") + paragraph("Keep the wound dry.", "", "<w:b/>")
+    body += paragraph("Shower.", listed) + paragraph("Hidden.", "", "<w:vanish/>")
+    body += f"<w:tbl><w:tr><w:trPr/>{cells}</w:tr><w:tr>{cells}</w:tr></w:tbl>{paragraph('Table 1. Weeks.')}"
+    level = '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>'
+    return word_parts(
+        body,
+        styles=style("Heading1", "heading 1", '<w:pPr><w:outlineLvl w:val="0"/></w:pPr>'),
+        numbering=f'<w:abstractNum w:abstractNumId="1">{level}</w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num>',
+    )
+
+
+@cache
+def _slides() -> dict[str, str | bytes]:
+    """The parts of a presentation with two slides, notes and a table."""
+    import pptx  # noqa: PLC0415 - only for these targets
+
+    deck = pptx.Presentation()
+    for title in ("After the operation", "Bathing"):
+        slide = deck.slides.add_slide(deck.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text = "Keep the wound dry.\nShowers are fine."
+        slide.notes_slide.notes_text_frame.text = "Say it twice."
+    table = slide.shapes.add_table(2, 2, 0, 0, 914400, 914400).table
+    table.cell(0, 0).text, table.cell(1, 1).text = "Week", "walk"
+    made = io.BytesIO()
+    deck.save(made)
+    with zipfile.ZipFile(made) as package:
+        return {name: package.read(name) for name in package.namelist()}
+
+
+@cache
+def _ledger() -> bytes:
+    from tests.store.test_call_ledger import entry  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder:
+        with Ledger(Path(folder, "l.sqlite")) as ledger:
+            ledger.add_all(entry(name) for name in "abc")
+        return Path(folder, "l.sqlite").read_bytes()
+
+
+def _package_data(name: str) -> list[bytes]:
+    """A file of settings that comes with Hoofbeat."""
+    return [Path(hoofbeat.__file__).parent.joinpath(name).read_bytes()]
+
+
 # Reading one input
+
+
+def _office(parts: Callable[[], dict[str, str | bytes]], changed: str, data: bytes, folder: Path) -> object:
+    """A Word file or a presentation with one part changed: changed bytes of a zip file hardly ever reach a part."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as package:
+        for name, content in {**parts(), changed: data}.items():
+            package.writestr(name, content)
+    return _documents("a.docx" if changed.startswith("word/") else "a.pptx", made.getvalue(), folder)
+
+
+def _part(parts: Callable[[], dict[str, str | bytes]], name: str) -> list[bytes]:
+    found = parts()[name]
+    return [found.encode() if isinstance(found, str) else found]
+
+
+def _answer_xml(data: bytes, folder: Path) -> object:
+    try:
+        return len(parse_answer(data))
+    except FetchError as err:
+        return str(err)[:20]
+
+
+def _settings(data: bytes, folder: Path) -> object:
+    """A configuration, named and as it is found in a folder."""
+    file = folder / "hoofbeat.toml"
+    file.write_bytes(data)
+    FolderConfig.of(file)
+    return sorted(load_config(file).models)[:3]
+
+
+def _typed(data: bytes, folder: Path) -> object:
+    """What is typed after an option: lines, conditions, filters, mappings."""
+    text, read = data.decode("utf-8", "replace"), []
+    for parse in (variants, parse_filters, read_condition, parse_condition, parse_mapping, parse_answer_fields):
+        with contextlib.suppress(HoofbeatError):
+            parse(text)
+            read.append(parse.__name__)
+    return read
+
+
+def _lines_of_audit(data: bytes, folder: Path) -> object:
+    """What a model wrote in an audit: answers in one line, labels, quotes."""
+    text = data.decode("utf-8", "replace")
+    answer = Answer(question="q", model="m", condition="c", text=text)
+    document = Document(id="d", title="", text="Keep the wound dry for 2 days… Showers are fine; no baths, though.")
+    found = find_quote(document, text)
+    return bool(line_of(answer)[0]), scan_label(text, load_pack("transplant")), found is None
+
+
+def _stored_calls(data: bytes, folder: Path) -> object:
+    (folder / "l.sqlite").write_bytes(data)
+    with Ledger(folder / "l.sqlite") as ledger:
+        return len(list(islice(ledger.entries(), 5)))
 
 
 def _documents(name: str, data: bytes, folder: Path, beside: dict[str, bytes] | None = None) -> object:
@@ -348,6 +481,24 @@ def targets() -> list[Target]:
         ("tgz", "a.tar.gz", lambda: [gzip.compress(_package("tar"), mtime=0)]),
         ("patients", "PMC-Patients.json", _seeds([b"[" + PATIENTS.strip() + b"]"])),
     ]
+    files: list[tuple[str, str, Callable[[], Sequence[bytes]], Callable[[Path], object]]] = [
+        ("config-models", "m.toml", partial(_package_data, "models/data/models.toml"), load_known_models.__wrapped__),
+        ("config-scheme", "s.toml", partial(_package_data, "corpus/data/specialties-cupcase.toml"),
+         lambda p: load_scheme.__wrapped__(str(p))),
+        ("config-tasks", "t.toml", partial(_package_data, "retrieval/query_tasks.toml"),
+         lambda p: query_task(f"{p}#x")),
+        ("config-words", "w.tsv", _seeds([b"kidney\trenal; nephric\n# x\n"]), read_words),
+        ("config-endpoints", "e.txt", _seeds([b"http://127.0.0.1:8000/v1\n# x\n"]), lambda p: _addresses(_text(p))),
+        ("names", "n.txt", _seeds([b"PMC1\nPMC2\n# x\n"]), read_names),
+        ("vocabulary", "v.tsv", _seeds([b"code\tname\tsynonyms\nA1\tGout\tpodagra|x\n"]), read_table),
+        ("vocabulary-hpoa", "phenotype.hpoa", _seeds([b"#version: 1\nOMIM:1\tGout\t\tHP:1\n"]), read_hpoa),
+        ("review-labels", "l.jsonl", _seeds([rows_of({"item": "a", "criterion": "c", "value": "pass"})]),
+         read_review_labels),
+        ("review-labels-csv", "l.csv", _seeds([b"item,criterion,value,note\na,c,pass,'=x\n"]), read_review_labels),
+        ("weights-safetensors", "m.safetensors", _seeds([TENSORS]), read_safetensors),
+    ]  # fmt: skip
+    office = [(_word, f"word/{name}.xml") for name in ("document", "styles", "numbering")]
+    office += [(_slides, f"ppt/{name}.xml") for name in ("slides/slide2", "presentation", "notesSlides/notesSlide1")]
     return [
         *(Target(f"reader-{name}", seeds, partial(_documents, file)) for name, file, seeds in readers),
         *(Target(f"reader-beir-{Path(n).stem}", _seeds([BEIR[n]]), partial(_judged, read_beir, BEIR, n)) for n in BEIR),
@@ -415,11 +566,21 @@ def targets() -> list[Target]:
         Target(
             "table-parquet", lambda: [_table("parquet")], partial(_in_file, lambda p: [read_parquet(p)], "t.parquet")
         ),
+        *(Target(name, seeds, partial(_in_file, read, file)) for name, file, seeds, read in files),
+        *(
+            Target(f"reader-{name.replace('/', '-')}", partial(_part, parts, name), partial(_office, parts, name))
+            for parts, name in office
+        ),
+        Target("config", _seeds(CONFIGS), _settings),
+        Target("typed", _seeds(TYPED), _typed),
+        Target("ledger", lambda: [_ledger()], _stored_calls),
         Target("manifest", _seeds([MANIFEST]), _manifest),
         Target("endpoint-chat", _seeds(CHATS), _chat),
         Target("endpoint-batch", _seeds(BATCH), _batch),
         Target("endpoint-other", _seeds(ENDPOINT), _endpoint),
+        Target("endpoint-search", _seeds([b"<eSearchResult><Count>1</Count><Id>2</Id></eSearchResult>"]), _answer_xml),
         Target("output", _seeds(OUTPUTS), _output),
+        Target("output-audit", _seeds(OUTPUTS, AUDITED), _lines_of_audit),
         *_tables(),
     ]
 

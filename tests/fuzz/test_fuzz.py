@@ -36,7 +36,7 @@ def test_mutated_inputs_bring_readable_errors_only(
     target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fuzzing, "FOUND", tmp_path)
-    inputs = list(fuzz(target, 20, number=15))
+    inputs = list(fuzz(target, 20, number=15, traced=0))
     assert len(inputs) == 15
     assert not list(tmp_path.iterdir()), [path.read_text() for path in tmp_path.glob("*.error")]
 
@@ -76,7 +76,8 @@ def test_a_process_that_crashes_is_found_and_the_rest_goes_on(
 ) -> None:
     crashes = Target("toy", lambda: [b"seed"], partial(_crash, tmp_path / "crashed"))
     monkeypatch.setattr(fuzzing, "FOUND", tmp_path / "found")
-    assert fuzzing._in_process(crashes, 0, seconds=60, number=30) == (30, 1)
+    row = fuzzing._in_process(crashes, 0, seconds=60, number=30)
+    assert (row.inputs, row.lost) == (30, 1)
     assert len(list((tmp_path / "found").glob("*.error"))) == 1
     assert "toy: crash" in capsys.readouterr().out
 
@@ -85,6 +86,40 @@ def _crash(marker: Path, data: bytes, folder: Path) -> None:
     if b"seed" not in data and not marker.exists():
         marker.touch()
         os._exit(11)
+
+
+def test_an_input_that_reaches_a_new_line_is_mutated_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outcome is the same for all of them; only the lines that they reach tell them apart."""
+    monkeypatch.setattr(fuzzing.Lines, "ROOT", __file__)
+    monkeypatch.setattr(fuzzing, "mutate", lambda data, rng, _: data + rng.choice((b"a", b"b", b"c", b"d")))
+    begun_with_nothing = Target("toy", lambda: [b""], _three_letters)
+    assert b"abc" not in set(fuzz(begun_with_nothing, 0, number=200, traced=0))
+    assert b"abc" in set(fuzz(begun_with_nothing, 0, number=200))
+
+
+def _three_letters(data: bytes, folder: Path) -> None:
+    if data[:1] == b"a":
+        if data[1:2] == b"b":
+            return
+        return
+
+
+def test_a_large_input_does_not_hide_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(data: bytes, folder: Path) -> None:
+        bytearray(60_000_000)[:] = bytes(60_000_000)
+
+    monkeypatch.setattr(fuzzing, "MAX_MEGABYTES", 80)
+    with fuzzing.Reading(_target(fill)) as reading:
+        assert [reading.run(b"x").what for _ in range(2)] == ["too large", "too large"]
+
+
+def test_quick_targets_get_more_time_after_the_first_round() -> None:
+    quick, slow = Target("quick", lambda: [b""], _three_letters), Target("slow", lambda: [b""], _three_letters)
+    rows = [fuzzing.Row("quick", 900, 1.0, 0), fuzzing.Row("slow", 100, 1.0, 0)]
+    assert (fuzzing._share(quick, []), fuzzing._share(quick._replace(slow=True), rows)) == (1.0, 0.25)
+    assert fuzzing._share(quick, rows) == pytest.approx(1.8)
+    assert fuzzing._share(slow, rows) == 0.25
+    assert "| all | 1,000 | 2 | 0 |" in fuzzing.table(rows)
 
 
 def test_minimising_keeps_what_matters() -> None:
@@ -102,6 +137,7 @@ def test_mutations_are_repeatable_bounded_and_many() -> None:
 def test_every_reader_and_import_format_is_a_target() -> None:
     names = {target.name for target in targets()}
     assert len(names) == len(targets())
-    wanted = ("reader-jats", "reader-pdf", "questions-parquet", "endpoint-batch", "output", "manifest", "folder-audit-")
-    assert all(any(name.startswith(each) for name in names) for each in wanted)
+    wanted = ("reader-jats", "reader-pdf", "reader-word", "questions-parquet", "endpoint-batch", "output-audit")
+    more = ("config", "ledger", "manifest", "folder-audit-")
+    assert all(any(name.startswith(each) for name in names) for each in (*wanted, *more))
     assert all(target.seeds() for target in itertools.islice(QUICK, 40))

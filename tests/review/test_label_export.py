@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.validation.people_validation import human_labels
@@ -40,7 +41,7 @@ from hoofbeat.review.review_records import Person, ReviewItem
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
 from tests.review.labelled import Team, rated, team_of
-from tests.review.review_studies import ANSWERS
+from tests.review.review_studies import ANSWERS, study_of
 
 CRITERIA_FORMS = (
     "likert", "leak", "distractors", "three-criteria", "three-criteria-expert", "two-level-1", "two-level-2",
@@ -139,7 +140,9 @@ def test_the_report_reads_what_physicians_say_of_errors(
     labels = read_error_labels(written[:2], known_answers([judged]))
     assert {label.why for label in labels} == {why, "Both."}
     assert {label.annotator for label in labels} == {*(each.name for each in team.reviewers()), SETTLED}
-    assert {(*label.answer,) for label in labels} == {tuple(item.key.values()) for item in team.items}
+    assert {(*label.answer,) for label in labels} == {
+        tuple(item.key[name] for name in ("question", "model", "condition", "sample")) for item in team.items
+    }
     part = errors_chapter(written[:2], [judged])
     assert part is not None
     (physicians,) = (block for block in part.blocks if getattr(block, "name", "") == "errors-physicians")
@@ -172,9 +175,30 @@ def test_audit_validate_reads_its_labels(store: ReviewStore, folders: Path, tmp_
         assert {each.label for each in given.values()} == {pair.label}
         assert len(given) == 2
     [(key, settled)] = read.adjudicated.items()
-    assert read.codes[key] == other.id
+    assert read.codes[key] == other.known_code
     assert (settled.label, settled.note) == ("Complementary", "More is said.")
     assert read.notes == ()
+
+
+def test_labels_of_a_study_made_before_codes_were_of_one_study_are_read(
+    store: ReviewStore, folders: Path, tmp_path: Path
+) -> None:
+    """Such a store has the code that readers know as the item's id, and nothing more in its key."""
+    study, items = study_of(folders, "pair", sample=6)
+    earlier = [
+        replace(item, id=item.known_code, key={name: item.key[name] for name in ("question", "a", "b")})
+        for item in items
+    ]
+    store.create_study(study, earlier)
+    person, _ = store.invite("Dr A", "reviewer", by="test")
+    assign_items(store, study, [person], AssignmentPlan(per_item=1), by="test")
+    for item in earlier:
+        values = {"label": "Consistent"}
+        store.save(study.id, item.id, person.id, values=values, state="done", seconds=1, base=0, request=item.id)
+    path = tmp_path / "labels.jsonl"
+    write_export(export_labels(store, study), path)
+    read = human_labels(Audit.open(folders / "audit"), [path])
+    assert {pair.key for pair in read.pairs} == {(i.key["question"], i.key["a"], i.key["b"]) for i in items}
 
 
 def test_a_decision_takes_the_place_of_what_reviewers_said(store: ReviewStore, folders: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from hoofbeat.errors import HoofbeatError, InputError, UsageError
+from hoofbeat.errors import HoofbeatError, HostileInputError, InputError, UsageError
 from hoofbeat.review.assignments import plan_of
 from hoofbeat.review.review_records import DatabaseError, ItemLabel, ReviewRefusalError, SaveResult
 from hoofbeat.review.review_store import ReviewStore
@@ -210,3 +210,24 @@ def test_a_full_disk_is_told_and_leaves_the_label_as_it_was(tmp_path: Path) -> N
         assert label is not None
         assert label.version == len(store.trail(what="saved"))
         assert label.version >= first.label.version
+
+
+def test_a_reviews_file_that_brings_code_is_refused(tmp_path: Path) -> None:
+    """A trigger could change every label as it is saved; those that guard the trail are ours."""
+    path = tmp_path / "review.db"
+    with ReviewStore.open(str(path)):
+        pass
+    with ReviewStore.open(str(path)):
+        pass
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TRIGGER t AFTER INSERT ON review_labels BEGIN UPDATE review_labels SET state = 'skipped'; END"
+        )
+    with pytest.raises(HostileInputError, match="runs code that Hoofbeat did not put there: t"):
+        ReviewStore.open(str(path))
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TRIGGER t")
+        connection.execute("DROP TRIGGER review_events_DELETE")
+        connection.execute("CREATE TRIGGER review_events_DELETE BEFORE DELETE ON review_labels BEGIN SELECT 1; END")
+    with pytest.raises(HostileInputError, match="review_events_DELETE"):
+        ReviewStore.open(str(path))

@@ -24,7 +24,7 @@ from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Question
 from hoofbeat.review.exam_items import exam_study, question_of
 from hoofbeat.review.forms import form_for, options_of, parts_for, sides_exchanged, split_marked, visible_material
-from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study, item_code
+from hoofbeat.review.review_records import KNOWN_CODE, ItemMaterial, ReviewItem, Study, item_code
 from hoofbeat.review.study_items import answer_forms, even_share, forms_in, study_from
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import read_jsonl, write_jsonl
@@ -53,7 +53,7 @@ def guessed_codes(form: str, items: Sequence[ReviewItem]) -> set[str]:
     """What somebody can compute who guesses the ids, the study's id and how codes are made, but has no folder."""
     found = set()
     for item in items:
-        parts = list(item.key.values())
+        parts = [value for name, value in item.key.items() if name != KNOWN_CODE]
         found.add(item_code(form, *parts[:2]))
         found.add(item_code("revision", parts[0]))
         if form == "pair":
@@ -61,6 +61,8 @@ def guessed_codes(form: str, items: Sequence[ReviewItem]) -> set[str]:
         elif form in answer_forms():
             question, model, condition, sample = parts
             found.add(blind_code((question, model, condition, sample), form, b""))
+        if form in {"pair", *answer_forms()}:
+            found.add(item_code("in study", item.study, item.known_code))
         elif form == "exam":
             name = question_of(item).id
             found.add(hashlib.blake2b(f"{item.study}\0{name}".encode(), digest_size=6).hexdigest())
@@ -180,17 +182,30 @@ def test_answers_are_those_of_the_sheet_and_go_back_to_the_judge(folders: Path, 
     sheet = tmp_path / "sheet.csv"
     drawn = write_sheet(folder, form, 12, sheet, seed=3)
     study, items = study_from(source, form=form, sample=12, seed=3)
-    assert tuple(item.id for item in items) == drawn.items
+    assert sorted(item.known_code for item in items) == sorted(drawn.items)
     kept = msgspec.convert(study.settings["design"], SheetDesign)
     assert msgspec.structs.replace(kept, sheet=sheet.name) == drawn
     assert design_path(sheet).is_file()
     path = tmp_path / "labels.jsonl"
     label = "mismatch" if form == "equivalence" else "other" if form == "failure-mode" else "context"
-    write_jsonl(path, [{"item": item.id, "label": label, "annotator": "Dr A"} for item in items])
+    write_jsonl(path, [{"item": item.known_code, "label": label, "annotator": "Dr A"} for item in items])
     made = human_judgments(folder, {path: read_sheet(path)[0]}, form)
     assert {(each.question, each.model, each.condition, each.sample) for each in made} == {
         tuple(item.key[name] for name in ("question", "model", "condition", "sample")) for item in items
     }
+
+
+@pytest.mark.parametrize("form", ["equivalence", "pair"])
+def test_who_reviews_in_two_studies_can_t_join_blinded_items(folders: Path, form: str) -> None:
+    (_, first), (_, second) = (study_of(folders, form, sample=60, seed=seed) for seed in (1, 2))
+    orders = [[item.known_code for item in items] for items in (first, second)]
+    both = set(orders[0]) & set(orders[1])
+    assert len(both) > 3, "the same items are in both studies"
+    assert not {item.id for item in first} & {item.id for item in second}
+    in_order = [[code for code in order if code in both] for order in orders]
+    assert in_order[0] != in_order[1], "their order tells nothing either"
+    shown = msgspec.json.encode([(item.id, item.shown) for item in (*first, *second)]).decode()
+    assert not [code for code in both if code in shown]
 
 
 @pytest.mark.parametrize("form", ["equivalence", "failure-mode", "error-type", "error-analysis", "pair"])
@@ -225,7 +240,7 @@ def test_pairs_go_back_to_the_audit(folders: Path, tmp_path: Path) -> None:
     assert max(counts.values()) - min(counts.values()) <= 1
     assert {each["label"]: each["drawn"] for each in study.settings["design"]} == counts
     path = tmp_path / "labels.jsonl"
-    write_jsonl(path, [{"item": item.id, "label": "Consistent", "annotator": "Dr A"} for item in items])
+    write_jsonl(path, [{"item": item.known_code, "label": "Consistent", "annotator": "Dr A"} for item in items])
     labels = human_labels(audit, [path])
     assert {pair.key for pair in labels.pairs} == {(i.key["question"], i.key["a"], i.key["b"]) for i in items}
 
@@ -235,11 +250,11 @@ def test_packets_give_the_same_pairs_and_texts_as_their_audit(folders: Path, tmp
     write_packets(audit, tmp_path / "packets", per_label=4, seed=2)
     study, items = study_from(tmp_path / "packets")
     whole, every = study_from(folders / "audit", sample=10_000)
-    of_audit = {item.id: item for item in every}
+    of_audit = {item.known_code: item for item in every}
     assert len(items) > 10
     for item in items:
-        assert item.shown == of_audit[item.id].shown
-        assert item.key == of_audit[item.id].key
+        assert item.shown == of_audit[item.known_code].shown
+        assert item.key == of_audit[item.known_code].key
     assert study.settings["labels"] == whole.settings["labels"]
     assert len(study.settings["names_replaced"]) == len(
         (tmp_path / "packets/key/names_replaced.tsv").read_text(encoding="utf-8").splitlines()[1:]
@@ -247,7 +262,9 @@ def test_packets_give_the_same_pairs_and_texts_as_their_audit(folders: Path, tmp
     assert sum(times for _, _, times in whole.settings["names_replaced"]) == sum(
         shown.text.count("[source]") for item in every for shown in item.shown[1:]
     )
-    assert {row.item for row in read_jsonl(tmp_path / "packets/key/key.jsonl", _Key)} == {item.id for item in items}
+    assert {row.item for row in read_jsonl(tmp_path / "packets/key/key.jsonl", _Key)} == {
+        item.known_code for item in items
+    }
 
 
 class _Key(msgspec.Struct):

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hoofbeat.errors import InputError, OutputError
-from hoofbeat.store.call_ledger import _SCHEMA, Ledger
+from hoofbeat.errors import HostileInputError, InputError, OutputError
+from hoofbeat.store.call_ledger import _SCHEMA, COLUMNS, Ledger
 from hoofbeat.store.ledger_base import CallLedger, LedgerEntry
 
 ROOT = Path(__file__).parents[2]
@@ -199,6 +199,30 @@ def test_a_database_of_something_else_is_not_touched(tmp_path: Path, statement: 
     assert path.read_bytes() == before
     assert path.stat().st_mode & 0o777 == 0o644
     assert [each.name for each in tmp_path.iterdir()] == ["mine.sqlite"]
+
+
+_WITHOUT_END = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT "
+_COLUMNS = ", ".join(f"x AS {name}" for name in COLUMNS.split(","))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON calls BEGIN DELETE FROM calls WHERE key = NEW.key; END",
+        f"DROP TABLE calls; CREATE VIEW calls AS {_WITHOUT_END}{_COLUMNS} FROM n",
+        f"CREATE VIEW more AS {_WITHOUT_END} x FROM n",
+    ],
+)
+def test_a_ledger_that_brings_code_is_refused_and_not_changed(tmp_path: Path, statement: str) -> None:
+    """A trigger could lose replies that were paid for; a view can run without end, and no signal stops it."""
+    path = tmp_path / "l.sqlite"
+    with Ledger(path) as ledger:
+        put(ledger, entry("a"))
+    somebodys(path, statement)
+    before = path.read_bytes()
+    with pytest.raises(HostileInputError, match=r"runs code that Hoofbeat did not put there: (t|calls|more)"):
+        Ledger(path)
+    assert path.read_bytes() == before
 
 
 def test_a_file_that_is_no_database_keeps_its_mode(tmp_path: Path) -> None:

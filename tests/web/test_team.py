@@ -240,7 +240,8 @@ def test_an_adjudicator_settles_what_differs(
 
     def says(person: Person, item: Any, _rng: object) -> dict[str, str]:
         label = item.stratum if person.id == anna.id or item.place > 1 else "Contradictory"
-        return {"label": label, **({"significance": "low"} if label in ("Divergent", "Contradictory") else {})}
+        level = "low" if person.id == anna.id else "high"  # what both say is filled in already
+        return {"label": label, **({"significance": level} if label in ("Divergent", "Contradictory") else {})}
 
     rated(team, says)
     with (

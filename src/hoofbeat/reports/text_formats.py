@@ -8,7 +8,6 @@ stops a paper.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -33,10 +32,7 @@ from hoofbeat.reports.model import (
 from hoofbeat.reports.tables import Cell, Column, Table, written
 from hoofbeat.reports.viewers import WIDEST, grid_label, grid_place
 from hoofbeat.store.files import slug
-from hoofbeat.text import clean, one_line
-
-_SPECIAL = re.compile(r"([\\`*\[\]|~$])|(?<![^\W_])(_)|(_)(?![^\W_])")
-_LINE_START = re.compile(r"^([#+=-])|^(\d+)([.)])(?=\s)")
+from hoofbeat.text import clean, one_line, plain_markdown
 
 
 def to_markdown(report: Report, charts: Mapping[str, str] | None = None) -> str:
@@ -179,19 +175,13 @@ def _answer(view: AnswerView) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    return _escape(one_line(text))
+    return plain_markdown(one_line(text))
 
 
 def _prose(text: str) -> str:
     """A paragraph; its own line breaks are kept as breaks."""
     lines = [" ".join(line.split()) for line in clean(text).splitlines()]
-    return "  \n".join(_escape(line) for line in lines if line)
-
-
-def _escape(text: str) -> str:
-    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    marked = _SPECIAL.sub(lambda match: "\\" + match[0], plain)
-    return _LINE_START.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", marked)
+    return "  \n".join(plain_markdown(line) for line in lines if line)
 
 
 _LONG_TABLE = 40

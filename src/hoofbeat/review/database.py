@@ -54,7 +54,7 @@ from sqlalchemy.schema import CreateColumn
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.review_records import DatabaseError, ReviewRefusalError, not_here
 from hoofbeat.store.postgres import error_code, known_password, server_words, ssl_setting, ssl_words
-from hoofbeat.store.sqlite_files import sqlite_content
+from hoofbeat.store.sqlite_files import refuse_foreign_code, sqlite_content
 
 _ALL = MetaData()
 _version = Table("review_schema", _ALL, Column("version", Integer, nullable=False))
@@ -169,6 +169,9 @@ case_decisions = Table(
 )
 _KEEP_SQLITE = (
     "CREATE TRIGGER {table}_{act} BEFORE {act} ON {table} BEGIN SELECT RAISE(ABORT, 'the trail is only added to'); END"
+)
+_OWN_TRIGGERS = tuple(
+    _KEEP_SQLITE.format(table=table.name, act=act) for table in (events, case_decisions) for act in ("UPDATE", "DELETE")
 )
 _REFUSE_POSTGRESQL = (
     "CREATE FUNCTION review_events_keep() RETURNS trigger LANGUAGE plpgsql AS "
@@ -427,6 +430,8 @@ def _sqlite(url: URL) -> Engine:
     path = Path(str(url.database))
     with suppress(sqlite3.Error):  # not a database, or damaged: told when it is opened
         content = sqlite_content(path)
+        if content is not None and _version.name in content.tables:
+            refuse_foreign_code(content, path, known=_OWN_TRIGGERS)
         if content is not None and not content.is_empty and _version.name not in content.tables:
             raise InputError(
                 "this file is a database of something else", where=str(path), fix="name a new file for the reviews"

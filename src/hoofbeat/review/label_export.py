@@ -239,7 +239,7 @@ class _Told:
         """A label as a row. No label hangs on which side is which; `sides` is for those who read A and B in a note."""
         row = {
             **{name: str(values.get(KEPT_AS.get(name, name), "")) for name in HEADERS[format]},
-            "item": item.id,
+            "item": item.known_code,
             "annotator": who,
         }
         if format == "pairs":

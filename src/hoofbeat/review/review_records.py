@@ -20,6 +20,7 @@ from hoofbeat.store.tables import canonical_json
 
 PersonRole = Literal["reviewer", "adjudicator", "admin"]
 LabelState = Literal["draft", "done", "skipped"]
+KNOWN_CODE = "code"
 
 
 def in_utc(seconds: float) -> str:
@@ -84,6 +85,14 @@ class ReviewItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stratum: str = ""
     group: str = ""
     stage: str = ""
+
+    @property
+    def known_code(self) -> str:
+        """The code by which readers of labels find the item: where it is blinded, its id is of this study alone.
+
+        Studies that were made before ids were of one study have that code as the id.
+        """
+        return str(self.key.get(KNOWN_CODE, self.id))
 
 
 class Person(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -117,7 +117,7 @@ def values_by_field(
             value = label.values.get(field.name)
             if isinstance(value, str) and value in field.labels:
                 said = found.setdefault((form.name, field.name), defaultdict(dict))
-                said[label.person][label.item] = value
+                said[label.person][item.known_code] = value  # in the order of exports: intervals depend on it
     return found
 
 

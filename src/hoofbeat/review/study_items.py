@@ -1,9 +1,9 @@
 """A study and its items from an artefact: what people are asked about, under codes that tell them nothing.
 
 From a benchmark come the tasks its recipe left (`review.jsonl`) or, where it was imported, its questions; from an audit
-or its packets pairs of answers, from a run or a folder of judgments answers. Codes are those of the packets and
-`judging.humans`, so that labels that are given here are read like labels from a sheet. Everything drawn is drawn by the
-seed.
+or its packets pairs of answers, from a run or a folder of judgments answers. Each study has codes of its own for what
+is blinded; exports have those of the packets and `judging.humans`, so that labels that are given here are read like
+labels from a sheet. Everything drawn is drawn by the seed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from hoofbeat.recipes.review_tasks import FLAGGED, ReviewTask
 from hoofbeat.records import Answer, Document, Facets, Question
 from hoofbeat.review.assignments import stratified_sample
 from hoofbeat.review.forms import Form, form_names, load_form
-from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study, item_code
+from hoofbeat.review.review_records import KNOWN_CODE, ItemMaterial, ReviewItem, Study, item_code
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl, read_tsv
@@ -573,7 +573,23 @@ def study_from(
         made_from=tuple(ref.sha256 for ref in artefact.manifest.inputs),
         settings={**drawn_as, **settings},
     )
+    if asks.blinded:
+        items = _under_own_codes(items, id, reference.sha256)
     return study, [msgspec.structs.replace(item, study=id, place=place) for place, item in enumerate(items)]
+
+
+def _under_own_codes(items: Iterable[ReviewItem], study: str, secret: str) -> list[ReviewItem]:
+    """The items under codes of this study, in their order: whoever reviews in two studies can't join them.
+
+    The code that every reader of labels knows stays in the item's key, which no page shows; exports have that one.
+    """
+    coded = (
+        msgspec.structs.replace(
+            item, id=item_code("in study", study, item.id, secret=secret), key={**item.key, KNOWN_CODE: item.id}
+        )
+        for item in items
+    )
+    return sorted(coded, key=lambda item: item.id)
 
 
 _INSTEAD = (

@@ -283,11 +283,15 @@ def _refuse_other_files(path: Path) -> None:
 
     A ledger whose making was killed has no table yet, or only the first one.
     """
-    from hoofbeat.store.sqlite_files import sqlite_content  # noqa: PLC0415 - help needs no ledger
+    from hoofbeat.store.sqlite_files import refuse_foreign_code, sqlite_content  # noqa: PLC0415 - help needs no ledger
 
     with _readable_errors(path):
         content = sqlite_content(path)
-    if content is None or content.is_empty or {*COLUMNS.split(",")} <= {*content.tables.get("calls", ())}:
+    if content is None or content.is_empty:
+        return
+    if "calls" in content.tables:
+        refuse_foreign_code(content, path)
+    if {*COLUMNS.split(",")} <= {*content.tables.get("calls", ())}:
         return
     raise InputError(
         "this database is not a ledger: another program made it",

@@ -1,16 +1,20 @@
 """What a SQLite file has in it, read before anything opens it for writing.
 
 Opening a database for use changes it: its mode, its write-ahead log, its tables. A file that another program made must
-stay as it is, so whoever is about to open one looks here first.
+stay as it is, so whoever is about to open one looks here first. A file may also bring what SQLite runs by itself: a
+trigger that deletes what was just written, a view without end that no signal stops.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
+
+from hoofbeat.errors import HostileInputError
+from hoofbeat.text import some_of
 
 _SECONDS = 60
 _COLUMNS = (
@@ -19,12 +23,19 @@ _COLUMNS = (
 )
 
 
+_RUNS = "SELECT name, sql FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
+
+
 class SqliteContent(NamedTuple):
-    """The columns of every table, and the two numbers by which programs mark their files (0 where none did)."""
+    """The columns of every table, and the two numbers by which programs mark their files (0 where none did).
+
+    `runs` are views, triggers and virtual tables, by name, with how they were made.
+    """
 
     tables: Mapping[str, tuple[str, ...]]
     version: int
     application: int
+    runs: Mapping[str, str] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -54,7 +65,19 @@ def _content(path: Path, how: str) -> SqliteContent:
         version, application = (
             int(database.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("user_version", "application_id")
         )
+        runs = {str(name): str(made) for name, made in database.execute(_RUNS)}
         tables: dict[str, tuple[str, ...]] = {}
         for table, column in database.execute(_COLUMNS):
             tables[table] = (*tables.get(table, ()), column)
-    return SqliteContent(tables, version, application)
+    return SqliteContent(tables, version, application, runs)
+
+
+def refuse_foreign_code(content: SqliteContent, path: Path, known: Iterable[str] = ()) -> None:
+    """Refuse a file with a view, trigger or virtual table that is not among those `known`, by how they are made."""
+    own = set(known)
+    if foreign := [name for name, made in content.runs.items() if made not in own]:
+        raise HostileInputError(
+            f"the database runs code that Hoofbeat did not put there: {some_of(foreign, 3)}",
+            where=str(path),
+            fix="do not use this file; name another one",
+        )

@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from hoofbeat.answering.condition_material import images_of
 from hoofbeat.corpus.figures import IMAGE_SUFFIXES
 from hoofbeat.errors import HoofbeatError
+from hoofbeat.findings.caveats import caveats
 from hoofbeat.models import Image
 from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.records import Question
@@ -97,7 +98,7 @@ def environment() -> Environment:
         finalize=_finalize,
     )
     made.filters["blocks"] = blocks_html
-    made.filters["recorded"] = _recorded
+    made.filters["notes"] = _notes
     made.filters["short"] = _short
     return made
 
@@ -238,6 +239,8 @@ def picture(artefact: Artefact, files: Sequence[str], number: int) -> tuple[byte
     return base64.b64decode(image.data), image.media_type
 
 
-def _recorded(folder: Folder) -> str:
-    """Whether models' replies in a folder were only replayed, in words."""
-    return recorded_in_words(folder.artefact().manifest.models.values())
+def _notes(folder: Folder) -> list[str]:
+    """What to know before the figures of a folder: replies that were only replayed, a part of the questions."""
+    manifest = folder.artefact().manifest
+    recorded = recorded_in_words(manifest.models.values())
+    return [recorded, *caveats(manifest)] if recorded else caveats(manifest)

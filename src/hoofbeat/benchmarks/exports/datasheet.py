@@ -13,6 +13,7 @@ from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.records import Question
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import canonical_json
+from hoofbeat.text import one_line, plain_markdown
 
 FIELDS: tuple[tuple[str, str, bool, str], ...] = (
     ("id", "sc:Text", False, "the question's id, the same in every edition"),
@@ -73,10 +74,10 @@ def write_datasheet_file(bundle: ExportBundle, folder: Path) -> None:
     facets = manifest.metrics.get("facets")
     review = manifest.metrics.get("review")
     parts = [
-        f"# Datasheet: {manifest.title or dataset_name(bundle)}",
-        f"> {manifest.notice}",
+        f"# Datasheet: {title_line(bundle)}",
+        f"> {as_written(manifest.notice)}",
         "## Purpose",
-        f"To evaluate retrieval and question answering on the documents named below. {manifest.title}.",
+        f"To evaluate retrieval and question answering on the documents named below. {as_written(manifest.title)}.",
         "## Content",
         f"{len(bundle.questions)} questions in "
         f"{_list([f'{name} ({len(questions)})' for name, questions in bundle.given.items()])}. "
@@ -113,12 +114,22 @@ def dataset_name(bundle: ExportBundle) -> str:
     return str(bundle.manifest.settings.get("recipe") or bundle.bench.artefact.path.name)
 
 
+def as_written(text: object) -> str:
+    """What a folder says of itself, on one line that shows it as it is: a folder may come from anybody."""
+    return plain_markdown(one_line(str(text)))
+
+
+def title_line(bundle: ExportBundle) -> str:
+    """What stands at the head of a card or datasheet."""
+    return as_written(bundle.manifest.title or dataset_name(bundle))
+
+
 def made_in_words(bundle: ExportBundle) -> str:
     """How the benchmark was made, in a few sentences."""
     manifest = bundle.manifest
     counts = manifest.counts
     return (
-        f"Made with Hoofbeat {manifest.version}, recipe {dataset_name(bundle)}, from "
+        f"Made with Hoofbeat {as_written(manifest.version)}, recipe {as_written(dataset_name(bundle))}, from "
         f"{_list([each.name for each in manifest.inputs]) or 'the documents of its corpus'}. "
         f"{counts.kept} candidates were kept, {counts.rejected} rejected, {counts.failed} failed. "
         f"Models: {_list(sorted(set(manifest.models.values()))) or 'none'}."
@@ -130,7 +141,7 @@ def _most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _list(words: Sequence[str]) -> str:
-    return ", ".join(words)
+    return ", ".join(map(as_written, words))
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -141,7 +152,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    return " ".join(str(value).split()).replace("|", "\\|")
+    return as_written(value)
 
 
 def _lengths(tokens: object) -> str:

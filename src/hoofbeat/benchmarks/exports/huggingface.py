@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.benchmarks.exports.croissant import write_croissant_file
-from hoofbeat.benchmarks.exports.datasheet import FIELDS, dataset_name, flat_row, made_in_words, write_datasheet_file
+from hoofbeat.benchmarks.exports.datasheet import (
+    FIELDS,
+    as_written,
+    flat_row,
+    made_in_words,
+    title_line,
+    write_datasheet_file,
+)
 from hoofbeat.records import Question
 from hoofbeat.store.files import inside, write_bytes
 from hoofbeat.store.tables import write_parquet
@@ -46,10 +54,12 @@ def _write_parquet(path: Path, questions: Sequence[Question]) -> None:
 
 def _data_card(bundle: ExportBundle, configs: Mapping[str, str]) -> str:
     """A `README.md` as the hub reads it: where each edition's files lie, and where to read on."""
-    listed = "\n".join(f"  - config_name: {name}\n    data_files:\n      - split: test\n        path: {path}"
-                       for name, path in configs.items())  # fmt: skip
+    listed = "\n".join(  # as JSON, which is YAML: an edition's name is that of a file
+        f"  - config_name: {json.dumps(name)}\n    data_files:\n      - split: test\n        path: {json.dumps(path)}"
+        for name, path in configs.items()
+    )
     return (
         f"---\nconfigs:\n{listed}\nlanguage:\n  - en\ntags:\n  - medical\n---\n\n"
-        f"# {bundle.manifest.title or dataset_name(bundle)}\n\n{bundle.manifest.notice}\n\n{made_in_words(bundle)}\n\n"
+        f"# {title_line(bundle)}\n\n{as_written(bundle.manifest.notice)}\n\n{made_in_words(bundle)}\n\n"
         "See `DATASHEET.md` for how it was made and what was rejected, `croissant.json` for metadata.\n"
     )

@@ -29,6 +29,7 @@ MAX_FIRST_LINE_BYTES = 4_000_000
 Row = dict[str, object]
 
 _BETWEEN = re.compile(r"[\s,]*")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def table_suffix(path: Path) -> str:
@@ -107,7 +108,7 @@ def _array(stream: IO[bytes]) -> Iterator[tuple[int, Row | Refusal]]:
                 raise InputError(f"not readable JSON: object {number + 1}: {problem}", fix="correct the file")
             number += 1
             try:
-                yield number, _object(value)
+                yield number, _object(_whole(value, text[place:end]))
             except InputError as err:
                 yield number, refusal(member_of(number), err)
             place = end
@@ -117,6 +118,16 @@ def _array(stream: IO[bytes]) -> Iterator[tuple[int, Row | Refusal]]:
             raise InputError(f"not readable JSON: object {number + 1} does not end", fix="correct the file")
         more, ended = _more(stream, max(STEP, len(text)), first=False)
         text += more
+
+
+def _whole(value: object, source: str) -> object:
+    """A decoded value, refused if a text has half of a surrogate pair, as in JSON lines: no file can hold it."""
+    if _HALF.search(source):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as err:
+            raise InputError(f"not readable JSON: {err}", fix="correct the file") from None
+    return value
 
 
 def _more(stream: IO[bytes], size: int, *, first: bool) -> tuple[str, bool]:

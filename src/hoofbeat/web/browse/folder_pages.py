@@ -20,6 +20,7 @@ from msgspec import Struct
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import HoofbeatError
+from hoofbeat.findings.caveats import caveats
 from hoofbeat.reports.answer_index import AnswerFilter
 from hoofbeat.reports.cut_texts import limited_in_words
 from hoofbeat.reports.item_views import system_name
@@ -100,8 +101,10 @@ def folder_page(request: Request, slug: str) -> HTMLResponse:
 
 
 def _told(folder: Folder) -> FolderDetails:
-    """What a report says of the folder; kinds with pages say that there."""
-    return FolderDetails() if kind_words(folder.kind).pages else report_details(folder)
+    """What a report says of the folder; kinds with pages have their figures there."""
+    if kind_words(folder.kind).pages:
+        return FolderDetails(notes=tuple(caveats(folder.artefact().manifest)))
+    return report_details(folder)
 
 
 def report_details(folder: Folder) -> FolderDetails:
