@@ -640,9 +640,10 @@ def audit_sources(
     the labels are copied to the other pairs. At most this share of the copied labels may be wrong; `economy_check` of
     them are checked. With `canary`, a comparison counts only if it repeats a code from the prompt.
     """
+    from hoofbeat.audit.audit_plan import plan_audit
     from hoofbeat.models.model_loading import UsedModels
+    from hoofbeat.retrieval.corpus_index import index_corpus
 
-    searched = _SourceChoices(_names(sources), by, pack, line, passages, whole_up_to, max_tokens, _path(words))
     economies = _EconomyChoice(economy, economy_model, economy_check)
     choices = _AuditChoices(
         _names(question_ids), limit, shard, probe_order, canary, economies, seed, pack, _path(trial)
@@ -652,7 +653,12 @@ def audit_sources(
     with _session(ledger, config, budget, reasoning) as session:
         models = _audit_models(session, model, _names(judge))
         in_lines = UsedModels(lambda spec: session.model(spec or model))
-        plan = choices.narrowed(searched.planned(documents, asked, in_lines, shown), session, models)
+        plan = plan_audit(
+            documents, asked, lambda each: index_corpus(each, shown, models=in_lines), sources=_names(sources), by=by,
+            pack=pack, line=line, passages=passages, whole_up_to=whole_up_to, max_tokens=max_tokens,
+            words=_path(words), model=in_lines,
+        )  # fmt: skip
+        plan = choices.narrowed(plan, session, models)
         if estimate:
             return _estimated(plan, models)
         return _audited(plan, models, in_lines, folder_path(output), inputs, choices, shown)
@@ -1220,33 +1226,6 @@ def _audit_models(session: Session, model: str, judges: tuple[str, ...]) -> _Aud
     answers = session.model(model)
     specs = dict.fromkeys(judges or (model,))
     return _AuditModels(answers, tuple(answers if spec == model else session.model(spec) for spec in specs))
-
-
-class _SourceChoices(NamedTuple):
-    """Which sources answer, and what of them is shown to the model."""
-
-    sources: tuple[str, ...]
-    by: str
-    pack: str
-    line: str
-    passages: int | None
-    whole_up_to: int | None
-    max_tokens: int | None
-    words: Path | None
-
-    def planned(
-        self, documents: Corpus, asked: Sequence[Question], models: UsedModels, progress: Progress
-    ) -> AuditPlan:
-        from hoofbeat.audit.audit_plan import plan_audit
-        from hoofbeat.retrieval.corpus_index import index_corpus
-
-        return plan_audit(
-            documents,
-            asked,
-            lambda each: index_corpus(each, progress, models=models),
-            model=models,
-            **self._asdict(),
-        )
 
 
 class _EconomyChoice(NamedTuple):
