@@ -9,8 +9,8 @@ when it is called.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -266,9 +266,7 @@ def retrieve(
         command=command_words(),
     )
     place, made = folder_path(output), []
-    with late_models(
-        model, ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
-    ) as load:
+    with late_models(model, lambda: _session(ledger, config, budget, reasoning), budget) as load:
         if estimate:
             return plan.estimate(load, progress or default_progress())
         encoders = UsedModels(load)
@@ -314,9 +312,7 @@ def find_evidence(
         folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
     ).first(limit)
     plan = plan_rankings(collection, read_lines([line]), where=_names(where), measures=(), command=command_words())
-    with late_models(
-        model, ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
-    ) as load:
+    with late_models(model, lambda: _session(ledger, config, budget, reasoning), budget) as load:
         encoders = UsedModels(load)
         indexes = collection.indexes(progress or default_progress(), models=encoders)
         made = find_evidence(plan, indexes, folder_path(output), models=UsedModels(load), encoders=encoders)
@@ -1363,16 +1359,12 @@ def _ledger(given: PathLike | None) -> Path | str | None:
     return given if isinstance(given, str) else _path(given)
 
 
-@contextmanager
 def _session(
     ledger: PathLike | None, config: PathLike | None, budget: str | float | None, reasoning: int | None
-) -> Iterator[Session]:
+) -> AbstractContextManager[Session]:
     from hoofbeat.models.model_loading import open_session
 
-    with open_session(
-        ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
-    ) as session:
-        yield session
+    return open_session(ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning)
 
 
 def _warn(notes: Sequence[str]) -> None:
