@@ -23,6 +23,7 @@ from hoofbeat.retrieval.index.analysis import ENGLISH, Numberer
 from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
 
 REPORTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "case_reports.jsonl.gz"
+GUIDELINES = REPORTS.with_name("guidelines.jsonl.gz")
 WORDS = 150
 TOP = 100
 QUERIES = 100
@@ -42,12 +43,14 @@ def lines(path: Path) -> list[str]:
         return [line[:-1] for line in file]
 
 
-def sentences() -> list[str]:
-    """The sentences of the case reports."""
+def sentences(source: Path = REPORTS) -> list[str]:
+    """The sentences of the case reports, or of the guidelines."""
     found: list[str] = []
-    with gzip.open(REPORTS, "rt", encoding="utf-8") as reports:
-        for report in reports:
-            split = re.split(r"(?<=[.!?])\s+", json.loads(report)["text"])
+    with gzip.open(source, "rt", encoding="utf-8") as records:
+        for line in records:
+            record = json.loads(line)
+            text = record.get("text") or "\n".join(section["text"] for section in record["sections"])
+            split = re.split(r"(?<=[.!?])\s+", text)
             found += [" ".join(sentence.split()) for sentence in split if 3 <= sentence.count(" ") <= 60]
     return found
 

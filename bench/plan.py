@@ -1,10 +1,14 @@
 """How far `hoofbeat plan` is from what stages take: predicted and measured, at three sizes on this machine.
 
     python -m bench.plan [--times 0.4 0.8 3] [--stages import indexing ...]
+    python -m bench.plan --fit
 
-Every stage of `bench.scale` runs with 2 processes or threads here. The plan's constants were fitted on runs of 0.25,
-0.5 and 1 times the usual sizes; the sizes here are others. CPU seconds are compared as well as time, because on a busy
-machine only they can be foretold. Even they grow there, so the plan is also made with the speed that
+Every stage of `bench.scale` runs with 2 processes or threads here. `--fit` runs 0.25, 0.5 and 1 times the usual sizes
+on every second real article and on documents of case reports' sentences, and prints by what the constants of
+`capacity.toml` would have to be multiplied to suit these runs best. Without it, runs of other sizes and other data are
+compared with the plan: the other articles, and documents of guidelines' sentences, a third of them short and a third
+long. Only `judging` has the same invented answers both times. CPU seconds are compared as well as time, because on a
+busy machine only they can be predicted. Even they grow there, so the plan is also made with the speed that
 `hoofbeat plan --probe` measures just before and after a run ("probed").
 """
 
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -23,9 +28,8 @@ from hoofbeat.models import load_model
 from hoofbeat.store.call_ledger import Ledger
 
 CORES = 2
-
-
-FITTED = (0.25, 0.5, 1.0)
+FIT = (0.25, 0.5, 1.0)
+TEST = (0.4, 0.8, 3.0)
 STAGES = [stage for stage in SIZES if stage != "searching shards"]
 
 
@@ -49,6 +53,11 @@ class Compared(NamedTuple):
     def probed_error(self) -> float:
         """The same for a plan with `--probe`."""
         return self.planned * self.speed / self.measured - 1
+
+    @property
+    def begin(self) -> float:
+        """Seconds of the plan that don't grow with the work."""
+        return 0.0 if self.stage == "searching" else load_costs().start
 
     def line(self) -> str:
         """A line of the table."""
@@ -74,26 +83,35 @@ def predicted(stage: str, size: int, measured: Measured, folder: Path) -> Planne
     return next(each for each in found.stages if each.name == ("judgments" if judging else stage))
 
 
-def compare(stage: str, size: int, url: str) -> Compared:
+def compare(stage: str, size: int, url: str, data: str) -> Compared:
     """Run a stage, and plan the same."""
     costs = load_costs()
     with tempfile.TemporaryDirectory(prefix="hoofbeat-bench-") as name:
-        run(stage, "prepare", size, Path(name), url)
+        run(stage, "prepare", size, Path(name), url, data=data)
         before = probe(costs)
-        found = measure(stage, "local", size, Path(name), url)
+        found = measure(stage, "local", size, Path(name), url, data=data)
         speed = (before + probe(costs)) / 2
         plan = predicted(stage, size, found, Path(name))
     cpu, wall = 3600 * (plan.work_hours + plan.serial_hours), 3600 * plan.hours[1]
     return Compared(stage, size, cpu, found.here, speed, wall, found.wall)
 
 
+def factor(rows: Sequence[Compared], *, probed: bool) -> float:
+    """What multiplies the constants of a stage so that the squares of the plan's relative errors are smallest."""
+    measured = [row.measured / (row.speed if probed else 1.0) for row in rows]
+    parts = [((row.planned - row.begin) / cpu, row.begin / cpu) for row, cpu in zip(rows, measured, strict=True)]
+    return sum(grows * (1 - begins) for grows, begins in parts) / sum(grows**2 for grows, _ in parts)
+
+
 def main() -> None:
     """Measure, compare and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=float, nargs="*", default=[0.4, 0.8, 3.0], help="times the usual sizes")
+    parser.add_argument("--fit", action="store_true", help="the runs that the constants are fitted on")
+    parser.add_argument("--times", type=float, nargs="*", help="times the usual sizes")
     parser.add_argument("--stages", nargs="*", choices=STAGES, default=STAGES)
     options = parser.parse_args()
-    if used := sorted(set(options.times) & set(FITTED)):
+    times = options.times or (FIT if options.fit else TEST)
+    if not options.fit and (used := sorted(set(times) & set(FIT))):
         print(f"note: the constants were fitted on runs of {', '.join(map(str, used))} times the usual sizes")
     print("| stage | size | CPU s, planned | measured | error | speed, probed | error | s, planned | measured |")
     print("|" + "---|" * 9)
@@ -101,9 +119,16 @@ def main() -> None:
     rows: list[Compared] = []
     with stub() as url:
         for stage in options.stages:
-            for times in options.times:
-                rows.append(compare(stage, max(1, round(SIZES[stage] * times)), url))
+            for part in times:
+                size = max(1, round(SIZES[stage] * part))
+                rows.append(compare(stage, size, url, "fit" if options.fit else "test"))
                 print(rows[-1].line(), flush=True)
+    if options.fit:
+        for stage in options.stages:
+            of_stage = [row for row in rows if row.stage == stage]
+            plain, probed = factor(of_stage, probed=False), factor(of_stage, probed=True)
+            print(f"{stage}: multiply by {plain:.2f}, at the probe's speed by {probed:.2f}")
+        return
     for name, errors in (
         ("as planned", [abs(row.error) for row in rows]),
         ("with --probe", [abs(row.probed_error) for row in rows]),

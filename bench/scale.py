@@ -30,15 +30,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from bench.answers import write_invented
 from bench.client import stub
-from bench.corpus_import import family, make
-from bench.lexical_engines import SEED, passages, sentences
+from bench.corpus_import import family, make, templates
+from bench.lexical_engines import GUIDELINES, REPORTS, SEED, passages, sentences
 from hoofbeat.cli import cli
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.duplicates import minhash_duplicates
@@ -59,9 +59,24 @@ SIZES = {"import": 1600, "near-duplicates": 1600, "cutting": 4000, "indexing": 8
 MINUTE = {"import": 52_000, "near-duplicates": 140_000, "indexing": 385_000, "encoding": 660, "searching": 30_000,
           "searching shards": 30_000, "judging": 140_000}  # fmt: skip
 UNITS = {"import": "articles", "judging": "answers"}
-PASSAGES_A_DOCUMENT = 8
 QUERIES = 512
 CUT = ("indexing", "encoding", "searching", "searching shards")
+
+
+class Data(NamedTuple):
+    """What the stages read: which of the real articles, whose sentences, and the lengths of documents in pieces of some
+    150 words, in turn."""
+
+    articles: slice
+    sentences: Path
+    lengths: tuple[int, ...]
+
+
+DATA = {
+    "usual": Data(slice(None), REPORTS, (8,)),
+    "fit": Data(slice(0, None, 2), REPORTS, (8,)),
+    "test": Data(slice(1, None, 2), GUIDELINES, (2, 4, 18)),
+}
 
 
 class Clocked(NamedTuple):
@@ -162,11 +177,11 @@ def square(number: int) -> int:
     return number * number
 
 
-def write_corpus(folder: Path, count: int) -> None:
-    """A corpus of different documents of some 1,200 words."""
-    stream = passages(SEED, sentences())
+def write_corpus(folder: Path, count: int, data: Data) -> None:
+    """A corpus of different documents of some 1,200 words on average."""
+    stream = passages(SEED, sentences(data.sentences))
     with create(folder, replace_kind="corpus") as draft:
-        texts = ("\n\n".join(islice(stream, PASSAGES_A_DOCUMENT)) for _ in range(count))
+        texts = ("\n\n".join(islice(stream, length)) for length in islice(cycle(data.lengths), count))
         documents = (
             Document(id=f"d{number:07}", title=f"Document {number}", text=text) for number, text in enumerate(texts)
         )
@@ -180,16 +195,16 @@ def hoofbeat(*words: str) -> None:
     cli.main(args=list(words), standalone_mode=False)
 
 
-def prepare(stage: str, size: int, place: Path, url: str) -> None:
+def prepare(stage: str, size: int, place: Path, url: str, data: Data) -> None:
     """Write what a stage starts from."""
     if stage == "import":
-        make(place / "articles", size)
+        make(place / "articles", size, templates()[data.articles])
     elif stage == "judging":
         write_invented(place, size)
         os.environ["HOOFBEAT_LEDGER"] = str(place / "ledger.sqlite")
         hoofbeat("answer", str(place / "bench"), "--model", f"{url}#answering", "-o", str(place / "run"), "--json")
     else:
-        write_corpus(place / "corpus", size)
+        write_corpus(place / "corpus", size, data)
         if stage in CUT:
             os.environ["HOOFBEAT_CACHE"] = str(place / "cache")
             index_corpus(Corpus.open(place / "corpus")).collection()
@@ -200,7 +215,7 @@ def queries(size: int) -> int:
     return max(QUERIES, size * 4 // 5)
 
 
-def prepared(stage: str, place: Path, target: Path, url: str) -> Callable[[], object]:
+def prepared(stage: str, place: Path, target: Path, url: str, data: Data) -> Callable[[], object]:
     """The work of a stage; what comes before it is done now. Passages that were cut are linked, not copied."""
     os.environ["HOOFBEAT_CACHE"] = str(target / "cache")
     if stage in CUT:
@@ -222,7 +237,7 @@ def prepared(stage: str, place: Path, target: Path, url: str) -> Callable[[], ob
         return lambda: collection.bm25(0.9, 0.4)
     if stage == "encoding":
         return lambda: collection.dense("minilm")
-    texts = islice(passages(SEED + 1, sentences()), queries(corpus.manifest.counts.kept))
+    texts = islice(passages(SEED + 1, sentences(data.sentences)), queries(corpus.manifest.counts.kept))
     asked = [(f"q{number}", text) for number, text in enumerate(texts)]
     retriever = Retriever(indexes, "bm25")
     retriever.search(asked[:1], 1)
@@ -243,10 +258,10 @@ def watch(engine: Engine) -> list[float]:
     return noted
 
 
-def run_one(stage: str, where: str, size: int, place: Path, url: str) -> None:
+def run_one(stage: str, where: str, size: int, place: Path, url: str, data: str) -> None:
     """The measured process: print what a stage took. `prepare` in place of an engine writes what it starts from."""
     if where == "prepare":
-        prepare(stage, size, place, url)
+        prepare(stage, size, place, url, DATA[data])
         return
     shards = 2 if stage == "searching shards" or (where == "ray" and stage == "searching") else 1
     with tempfile.TemporaryDirectory(dir=place) as target, keeping_indexes(shards=shards), running_on(where) as engine:
@@ -255,7 +270,7 @@ def run_one(stage: str, where: str, size: int, place: Path, url: str) -> None:
             list(engine.map(square, range(8)))
         joining = time.perf_counter() - began
         noted = watch(engine) if where == "ray" else []  # now, so that workers which open a shard know `Clock` already
-        work = prepared(stage, place, Path(target), url)
+        work = prepared(stage, place, Path(target), url, DATA[data])
         noted.clear()
         used = _cluster_cpu() if where == "ray" else 0.0
         wall, own, here = time.perf_counter(), _cpu(resource.RUSAGE_SELF), _cpu(resource.RUSAGE_CHILDREN)
@@ -297,11 +312,11 @@ def _cluster_cpu() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def run(stage: str, where: str, size: int, place: Path, url: str, address: str = "") -> str:
+def run(stage: str, where: str, size: int, place: Path, url: str, *, address: str = "", data: str = "usual") -> str:
     """Run one process, and give the last line that it prints."""
     command = [sys.executable, "-c", "import sys; from pathlib import Path; from bench.scale import run_one; "
-               "run_one(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), sys.argv[5])",
-               stage, where, str(size), str(place), url]  # fmt: skip
+               "run_one(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), *sys.argv[5:])",
+               stage, where, str(size), str(place), url, data]  # fmt: skip
     environment = {**os.environ, "RAY_ADDRESS": address}
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=Path(__file__).parents[1], check=False
@@ -311,9 +326,11 @@ def run(stage: str, where: str, size: int, place: Path, url: str, address: str =
     return done.stdout.strip().rpartition("\n")[2]
 
 
-def measure(stage: str, where: str, size: int, place: Path, url: str, address: str = "") -> Measured:
+def measure(
+    stage: str, where: str, size: int, place: Path, url: str, *, address: str = "", data: str = "usual"
+) -> Measured:
     """What one stage takes, over what was prepared."""
-    return Measured(**json.loads(run(stage, where, size, place, url, address)))
+    return Measured(**json.loads(run(stage, where, size, place, url, address=address, data=data)))
 
 
 @contextmanager
@@ -341,11 +358,11 @@ def compare(stage: str, size: int, rounds: int, address: str, url: str) -> Row:
         for place, count in ((quarter, max(1, size // 4)), (whole, size)):
             place.mkdir()
             run(stage, "prepare", count, place, url)
-        small = measure(stage, "ray", max(1, size // 4), quarter, url, address)
+        small = measure(stage, "ray", max(1, size // 4), quarter, url, address=address)
         seen: dict[str, list[Measured]] = {"local": [], "ray": []}
         for _ in range(rounds):
             for where, runs in seen.items():
-                runs.append(measure(stage, where, size, whole, url, address))
+                runs.append(measure(stage, where, size, whole, url, address=address))
     return Row(stage, size, seen["local"], seen["ray"], small.peak)
 
 

@@ -35,12 +35,16 @@ def test_calls_of_an_audit(model: Model) -> None:
     assert found["audit: answers"].amount == 5_000_000
     assert found["audit: pairs"].amount == 10_000 * 500 * 499 // 2
     assert "audit: sorting" not in found
+    assert found["audit: table and findings"].amount == found["audit: pairs"].amount
     economy = stages_of(plan_capacity(msgspec.structs.replace(SIX_MILLION, positions=6), model, RATE))
     assert economy["audit: sorting"].amount == 10_000 * 25
     sorting, pairs = economy_calls([500] * 10_000, 6, 0)
     assert sorting == economy["audit: sorting"].amount
     assert pairs == 10_000 * (15 + 6)
     assert pairs < economy["audit: pairs"].amount < 1.1 * pairs  # with the sample that checks the others
+    table = economy["audit: table and findings"]
+    assert table.amount == 10_000 * 500 * 499 // 2, "labels that are copied are rows as well"
+    assert len(set(table.hours.values())) == 1, "the command does it alone, so no cluster is joined"
 
 
 def test_hours_are_serial_work_and_the_servers_rate(model: Model) -> None:

@@ -9,8 +9,8 @@ when it is called.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -266,9 +266,7 @@ def retrieve(
         command=command_words(),
     )
     place, made = folder_path(output), []
-    with late_models(
-        model, ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
-    ) as load:
+    with late_models(model, lambda: _session(ledger, config, budget, reasoning), budget) as load:
         if estimate:
             return plan.estimate(load, progress or default_progress())
         encoders = UsedModels(load)
@@ -314,9 +312,7 @@ def find_evidence(
         folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
     ).first(limit)
     plan = plan_rankings(collection, read_lines([line]), where=_names(where), measures=(), command=command_words())
-    with late_models(
-        model, ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
-    ) as load:
+    with late_models(model, lambda: _session(ledger, config, budget, reasoning), budget) as load:
         encoders = UsedModels(load)
         indexes = collection.indexes(progress or default_progress(), models=encoders)
         made = find_evidence(plan, indexes, folder_path(output), models=UsedModels(load), encoders=encoders)
@@ -640,9 +636,10 @@ def audit_sources(
     the labels are copied to the other pairs. At most this share of the copied labels may be wrong; `economy_check` of
     them are checked. With `canary`, a comparison counts only if it repeats a code from the prompt.
     """
+    from hoofbeat.audit.audit_plan import plan_audit
     from hoofbeat.models.model_loading import UsedModels
+    from hoofbeat.retrieval.corpus_index import index_corpus
 
-    searched = _SourceChoices(_names(sources), by, pack, line, passages, whole_up_to, max_tokens, _path(words))
     economies = _EconomyChoice(economy, economy_model, economy_check)
     choices = _AuditChoices(
         _names(question_ids), limit, shard, probe_order, canary, economies, seed, pack, _path(trial)
@@ -652,7 +649,12 @@ def audit_sources(
     with _session(ledger, config, budget, reasoning) as session:
         models = _audit_models(session, model, _names(judge))
         in_lines = UsedModels(lambda spec: session.model(spec or model))
-        plan = choices.narrowed(searched.planned(documents, asked, in_lines, shown), session, models)
+        plan = plan_audit(
+            documents, asked, lambda each: index_corpus(each, shown, models=in_lines), sources=_names(sources), by=by,
+            pack=pack, line=line, passages=passages, whole_up_to=whole_up_to, max_tokens=max_tokens,
+            words=_path(words), model=in_lines,
+        )  # fmt: skip
+        plan = choices.narrowed(plan, session, models)
         if estimate:
             return _estimated(plan, models)
         return _audited(plan, models, in_lines, folder_path(output), inputs, choices, shown)
@@ -1222,33 +1224,6 @@ def _audit_models(session: Session, model: str, judges: tuple[str, ...]) -> _Aud
     return _AuditModels(answers, tuple(answers if spec == model else session.model(spec) for spec in specs))
 
 
-class _SourceChoices(NamedTuple):
-    """Which sources answer, and what of them is shown to the model."""
-
-    sources: tuple[str, ...]
-    by: str
-    pack: str
-    line: str
-    passages: int | None
-    whole_up_to: int | None
-    max_tokens: int | None
-    words: Path | None
-
-    def planned(
-        self, documents: Corpus, asked: Sequence[Question], models: UsedModels, progress: Progress
-    ) -> AuditPlan:
-        from hoofbeat.audit.audit_plan import plan_audit
-        from hoofbeat.retrieval.corpus_index import index_corpus
-
-        return plan_audit(
-            documents,
-            asked,
-            lambda each: index_corpus(each, progress, models=models),
-            model=models,
-            **self._asdict(),
-        )
-
-
 class _EconomyChoice(NamedTuple):
     """Whether pairs are judged between positions only: the risk that is allowed, who groups, how many are checked."""
 
@@ -1384,16 +1359,12 @@ def _ledger(given: PathLike | None) -> Path | str | None:
     return given if isinstance(given, str) else _path(given)
 
 
-@contextmanager
 def _session(
     ledger: PathLike | None, config: PathLike | None, budget: str | float | None, reasoning: int | None
-) -> Iterator[Session]:
+) -> AbstractContextManager[Session]:
     from hoofbeat.models.model_loading import open_session
 
-    with open_session(
-        ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning
-    ) as session:
-        yield session
+    return open_session(ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning)
 
 
 def _warn(notes: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """What a study would take before it is begun: calls, tokens, money, hours, memory and disk, here and on a cluster.
 
-Work of the machine is measured once (`capacity.toml`, by `bench/scale.py`): for each stage the CPU seconds of its parts
+Work of the machine is measured once (`capacity.toml`, by `bench/plan.py`): for each stage the CPU seconds of its parts
 and those of the command itself, which more machines don't shorten (Amdahl). Calls are counted by the formulas of the
 stages' own estimates, and priced by their own requests; they take as long as the model's servers need for them.
 """
@@ -190,7 +190,7 @@ class _Planner:
             cores = float(min(self._cores * nodes, cost.at_most))
             if nodes > 1 and merging:
                 cores = min(cores, max(float(self._cores), (work / merging) ** 0.5))
-            joining = self._costs.joining + merging * cores if nodes > 1 else 0.0
+            joining = self._costs.joining + merging * cores if nodes > 1 and work else 0.0
             hours[nodes] = (joining + serial + work / cores) / _HOUR
         self.stages.append(
             PlannedStage(
@@ -207,7 +207,7 @@ class _Planner:
         """Model calls: as quick as the servers, or as one command can make them."""
         if not estimate.calls:
             return
-        serial = estimate.calls * self._costs.stages["calls"].serial * self._speed
+        serial = (self._costs.start + estimate.calls * self._costs.stages["calls"].serial) * self._speed
         hours = {nodes: max(estimate.calls / self._rate.per_second(nodes), serial) / _HOUR for nodes in self._nodes}
         self.stages.append(
             PlannedStage(name=name, amount=estimate.calls, unit="calls", serial_hours=serial / _HOUR, hours=hours,
@@ -235,6 +235,7 @@ def plan_capacity(
     _plan_search(planner, study, costs, load or (lambda _: model))
     for name, found in _estimates(study, model, costs).items():
         planner.calls(name, found)
+    planner.work("audit: table and findings", _pairs(study), "pairs", _pairs(study) / 1e6)
     total = sum((stage.estimate for stage in planner.stages if stage.estimate is not None), Estimate())
     tokens_out = total.max_tokens_out if rate.tokens_out is None else round(total.calls * rate.tokens_out)
     money = model.price.of(total.tokens_in, tokens_out) if model.price else None
@@ -251,6 +252,11 @@ def plan_capacity(
         disk=_disk(study, costs, total.calls),
         assumptions=_assumptions(study, costs, rate, cores, speed),
     )
+
+
+def _pairs(study: StudySize) -> int:
+    """The pairs of an audit, whether a model judges them or not."""
+    return study.questions * study.sources * (study.sources - 1) // 2
 
 
 def _plan_corpus(planner: _Planner, study: StudySize, costs: Costs) -> None:
@@ -305,7 +311,7 @@ def _estimates(study: StudySize, model: Model, costs: Costs) -> dict[str, Estima
             "answers": of(request_for(planned), study.questions),
             "judgments": of(EQUIVALENCE.request(question, answer, None), study.questions),
         }
-    answers, pairs = study.questions * study.sources, study.questions * study.sources * (study.sources - 1) // 2
+    answers, pairs = study.questions * study.sources, _pairs(study)
     sorting = 0
     if study.positions is not None:
         counts = [study.sources] * study.questions
@@ -327,6 +333,7 @@ def _memory(study: StudySize, costs: Costs) -> dict[str, float]:
         "import": size["article"] * study.articles,
         "indexing": size["inverting"] * study.passages if lexical else 0.0,
         "encoding": encoding if dense else 0.0,
+        "findings": size["pair"] * _pairs(study),
         "searching": study.passages
         * (size["place"] + (size["postings"] if lexical else 0) + (size["vector"] if dense else 0)),
     }
@@ -342,6 +349,7 @@ def _disk(study: StudySize, costs: Costs, calls: int) -> dict[str, float]:
         "lexical index": size["postings"] * study.passages if lexical else 0.0,
         "vectors, in the index and in the cache": 2 * size["vector"] * study.passages if dense else 0.0,
         "near-duplicates, temporary": size["signature"] * study.articles + size["shingles"] * study.characters,
+        "audit": size["pair_row"] * _pairs(study),
         "ledger": size["call"] * calls,
     }
     return {name: held / _GB for name, held in parts.items()}

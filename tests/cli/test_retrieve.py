@@ -15,6 +15,7 @@ from tests.cli.support import hoofbeat, json_of
 from tests.corpus.test_corpus_import import folder_bytes
 from tests.helpers import shared_data
 from tests.models.fault_server import FaultServer
+from tests.postgres import new_postgres_url
 from tests.retrieval.stages.rerank_support import Reader
 from tests.web.browse_support import Visitor, a_site
 
@@ -426,6 +427,15 @@ def test_an_embeddings_endpoint_is_estimated_counted_and_recorded(corpus: Path, 
     assert folder_bytes(tmp_path / "rankings") == written
     manifest = json.loads((tmp_path / "rankings" / "manifest.json").read_text(encoding="utf-8"))
     assert any(name.startswith("encoder ") for name in manifest["models"])
+
+
+def test_a_graph_in_postgresql_prints_its_recall(corpus: Path, tmp_path: Path) -> None:
+    store = new_postgres_url()
+    with FaultServer() as server:
+        line = f"dense[encoder={server.spec()},store={store},search=hnsw]"
+        done = hoofbeat("retrieve", "corpus", "--query", "jaundice", "--with", line, folder=tmp_path)
+    [told] = [each for each in done.stderr.splitlines() if "of what exact search finds" in each]
+    assert "100.0% of what exact search finds (recall@10)" in told, "the graph holds two passages"
 
 
 def test_what_a_model_wrote_does_not_steer_the_terminal(corpus: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
-from msgspec import Struct
 
 from hoofbeat.findings.caveats import cut_off_metrics
 from hoofbeat.models import Model
@@ -30,14 +29,6 @@ System = tuple[str, str]
 """A model and the condition under which it answered."""
 
 
-class _ShownLine(Struct):
-    """What counting cut answers needs of an answer."""
-
-    model: str
-    condition: str
-    dropped: tuple[str, ...] = ()
-
-
 class AnswerArtefact(ArtefactFolder):
     """A folder of questions and answers; its tables are read when they are first asked for."""
 
@@ -54,14 +45,6 @@ class AnswerArtefact(ArtefactFolder):
     def each_answer(self) -> Iterator[Answer]:
         """Every planned answer, one at a time."""
         return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
-
-    def cut_answers(self) -> dict[System, tuple[int, int]]:
-        """For each system, how many answers lack text that did not fit the model's window, and how many there are."""
-        found: dict[System, tuple[int, int]] = {}
-        for line in read_jsonl(self.artefact.file("answers.jsonl"), _ShownLine):
-            cut, total = found.get((line.model, line.condition), (0, 0))
-            found[line.model, line.condition] = cut + bool(line.dropped), total + 1
-        return found
 
 
 class Run(AnswerArtefact):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters
 from hoofbeat.registry import registry
 from hoofbeat.store import Manifest, check_target
 from hoofbeat.window import windows_of
+
+if TYPE_CHECKING:
+    from hoofbeat.recipes.build_plan import BuildEstimate
 
 
 class _Recipes(click.Group):
@@ -107,11 +110,7 @@ def _command(recipe: Recipe, name: str) -> click.Command:
                 progress=screen,
             )
             if calling.only_estimate:
-                found = plan.estimate()
-                if found.headline:
-                    (screen if screen.as_json else Screen(as_json=False, on_stdout=True)).say(found.headline)
-                screen.estimate(found.estimate)
-                screen.say(found.note)
+                _tell_estimate(screen, plan.estimate())
                 return
             try:
                 artefact = plan.write(output, command=command_words())
@@ -125,6 +124,13 @@ def _command(recipe: Recipe, name: str) -> click.Command:
 
     build.params += [_option(parameter) for parameter in parameters(recipe)]
     return build
+
+
+def _tell_estimate(screen: Screen, found: BuildEstimate) -> None:
+    if found.headline:
+        (screen if screen.as_json else Screen(as_json=False, on_stdout=True)).say(found.headline)
+    screen.estimate(found.estimate)
+    screen.say(found.note)
 
 
 def _tell_cuts(screen: Screen, manifest: Manifest) -> None:

@@ -25,8 +25,7 @@ def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
 
     A table for each protocol, because two protocols are not ranked together. What was cut to fit a window comes first.
     """
-    from hoofbeat.findings.caveats import part_in_words
-    from hoofbeat.reports.cut_texts import cut_warnings
+    from hoofbeat.findings.caveats import cut_warnings, part_in_words
     from hoofbeat.reports.sections.scores.outcome_sets import gather
 
     if screen.as_json:

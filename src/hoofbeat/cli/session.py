@@ -213,16 +213,7 @@ class Calling(Struct, frozen=True, kw_only=True):
         """What loads models by name, with a session that is opened for the first one."""
         from hoofbeat.models.model_loading import late_models
 
-        return late_models(
-            self.model_spec,
-            ledger_path=self.ledger_path,
-            config_path=self.config_path,
-            budget=self.budget,
-            reasoning=self.reasoning,
-            quarantine=self.quarantine,
-            tell=self.screen().say,
-            output=_output(),
-        )
+        return late_models(self.model_spec, self.open, self.budget)
 
 
 def _model_specs() -> str:

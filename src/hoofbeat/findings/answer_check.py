@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.errors import ArtefactError
 from hoofbeat.findings.answer_confidence import Abstention, AnswerCalibration, abstentions, calibrations
 from hoofbeat.findings.benchmark_checks import ChanceTest, PlaceTest, chance_test, place_test
 from hoofbeat.findings.benchmark_size import MIN_RANKED, PairPower, ShortForm, enough_to_rank, pair_powers, short_forms
@@ -33,7 +31,6 @@ from hoofbeat.findings.item_analysis import (
 from hoofbeat.findings.outcomes import Outcome, SystemKey, by_system
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact
-from hoofbeat.store.tables import UNREADABLE
 
 BASELINES = ("options", "question")
 """The conditions that `hoofbeat.answering.conditions` calls so; findings know no conditions but by their names."""
@@ -232,11 +229,7 @@ def read_answer_check(artefact: Artefact) -> AnswerCheck | None:
     """What the answers said in a check folder; None where it was made without answers."""
     if not artefact.has(ANSWERS):
         return None
-    file = artefact.file(ANSWERS)
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=AnswerCheck)
-    except (OSError, *UNREADABLE) as err:
-        raise ArtefactError(f"{ANSWERS} can't be read: {err}", where=str(file), fix="make the check again") from err
+    return artefact.record(ANSWERS, AnswerCheck, what=ANSWERS)
 
 
 def answer_lines(found: AnswerCheck) -> list[str]:

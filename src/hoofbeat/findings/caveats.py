@@ -1,18 +1,36 @@
-"""What a reader must know before the figures of a folder: only some questions were asked, or answers were cut off.
+"""What a reader must know before the figures of a folder, in sentences.
 
-A manifest keeps both, and judgments and comparisons carry them on, so that no figure of a part reads like one of the
-whole.
+Only some questions were asked, answers were cut off, or passages were cut because a model's window is too small: then a
+score is one of the part, the limit or the window as well as of the model. Reports and comparisons say so before their
+findings; what had no such effect is a note behind them. Manifests keep it, and judgments and comparisons carry it on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
 
 from hoofbeat.store import Artefact, Manifest
+from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import some_of
+from hoofbeat.window import LIMITED_BY_WINDOW, ContextWindow, windows_of
 
 LIMIT = "limit"
 IN_ALL = "questions_in_all"
 CUT_OFF = "cut_off"
+
+_WITH_ANSWERS = ("run", "judgments")
+_SYSTEMS = 3
+_REMEDY = "Use a model with a larger window, or set `context` in hoofbeat.toml if its window is larger."
+
+
+class _ShownLine(Struct):
+    """What counting cut answers needs of an answer."""
+
+    model: str
+    condition: str
+    dropped: tuple[str, ...] = ()
 
 
 def part_settings(asked: int, in_all: int) -> dict[str, object]:
@@ -36,6 +54,10 @@ def cut_off_metrics(answers: int, limits: Iterable[int]) -> dict[str, object]:
     return {CUT_OFF: {"answers": answers, "tokens": sorted(set(limits))}} if answers else {}
 
 
+def _answers(count: int) -> str:
+    return f"{count:,} answer{'s' if count != 1 else ''}"
+
+
 def _cut_off_in_words(manifest: Manifest) -> str:
     found = manifest.metrics.get(CUT_OFF)
     count, tokens = (found.get("answers"), found.get("tokens")) if isinstance(found, dict) else (0, None)
@@ -43,8 +65,8 @@ def _cut_off_in_words(manifest: Manifest) -> str:
         return ""
     limits = [each for each in tokens if isinstance(each, int)] if isinstance(tokens, list) else []
     of = f" of {' or '.join(f'{each:,}' for each in limits)} tokens" if limits else ""
-    were = "1 answer was" if count == 1 else f"{count:,} answers were"
-    return f"{were} cut off at the output limit{of}, and only what came before counts."
+    were = "was" if count == 1 else "were"
+    return f"{_answers(count)} {were} cut off at the output limit{of}, and only what came before counts."
 
 
 def caveats(manifest: Manifest) -> list[str]:
@@ -61,3 +83,95 @@ def folder_caveats(artefacts: Iterable[Artefact]) -> list[str]:
         for each in caveats(artefact.manifest):
             found.setdefault(each, []).append(artefact.path.name)
     return [f"{', '.join(dict.fromkeys(names))}: {each}" for each, names in found.items()]
+
+
+def limited_in_words(manifest: Manifest) -> str:
+    """What models' windows kept from being shown whole; empty where nothing was cut or searched because of them."""
+    metrics = manifest.metrics
+    told = []
+    if isinstance(limited := metrics.get(LIMITED_BY_WINDOW), dict):
+        told += [f"{_answers(count)} from a source that was {name}" for name, count in limited.items()]
+    if isinstance(shown := metrics.get("shown"), dict) and (shown.get("cut") or shown.get("left_out")):
+        told.append(
+            f"of the passages that a search found, {shown['left_out']:,} were left out and {shown['cut']:,} cut"
+        )
+    if isinstance(cuts := metrics.get("cut to fit"), dict) and cuts:
+        told += [f"{each['texts']:,} of {each['of']:,} texts cut for the prompt {name}" for name, each in cuts.items()]
+    return "; ".join(told)
+
+
+def cut_warnings(artefacts: Sequence[Artefact]) -> list[str]:
+    """A sentence for each folder in which texts were cut or left out to fit a window.
+
+    A run whose judgments are among the folders is left out: it has the same answers.
+    """
+    behind = {ref.sha256 for each in artefacts if each.manifest.kind == "judgments" for ref in each.manifest.inputs}
+    told = [_cut_in(each) for each in artefacts if each.reference().sha256 not in behind]
+    return [f"{words} {_REMEDY}" for words in told if words]
+
+
+def _cut_in(artefact: Artefact) -> str:
+    manifest, name = artefact.manifest, artefact.path.name
+    windows = windows_of(_asked_settings(manifest))
+    if manifest.kind in _WITH_ANSWERS:
+        counts = {system: count for system, count in _cut_answers(artefact).items() if count[0]}
+        return f"Text was cut in {name}: {_systems_in_words(counts, windows)}." if counts else ""
+    limited, cuts = manifest.metrics.get(LIMITED_BY_WINDOW), manifest.metrics.get("cut to fit")
+    if isinstance(limited, dict) and limited.get("cut"):
+        return (
+            f"Text was cut in {name}: for {_answers(limited['cut'])} the passages of the source did not all "
+            f"fit the model's context window{_size(windows.get('answer'))}."
+        )
+    if isinstance(cuts, dict) and cuts:
+        texts, of = (sum(each[key] for each in cuts.values()) for key in ("texts", "of"))
+        size = next((_size(window) for window in windows.values()), "") if len(windows) == 1 else ""
+        return f"Text was cut in {name}: {texts:,} of {of:,} texts did not fit a model's context window{size}."
+    return ""
+
+
+def _cut_answers(artefact: Artefact) -> dict[tuple[str, str], tuple[int, int]]:
+    """For each model and condition, how many answers lack text that did not fit, and how many answers there are."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for line in read_jsonl(artefact.file("answers.jsonl"), _ShownLine):
+        cut, total = found.get((line.model, line.condition), (0, 0))
+        found[line.model, line.condition] = cut + bool(line.dropped), total + 1
+    return found
+
+
+def _systems_in_words(counts: Mapping[tuple[str, str], tuple[int, int]], windows: Mapping[str, ContextWindow]) -> str:
+    """The systems with the most such answers, and the window that was too small where it is one."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1][0] / item[1][1], item[0]))
+    named = [f"{cut:,} of {_answers(total)} ({model} · {condition})" for (model, condition), (cut, total) in ranked]
+    models = {model for model, _ in counts}
+    one = windows.get(f"answer: {next(iter(models))}", windows.get("answer")) if len(models) == 1 else None
+    return (
+        f"the passages did not all fit the model's context window{_size(one)} for {some_of(named, _SYSTEMS)}. These "
+        "answers were given without the text that did not fit"
+    )
+
+
+def _size(window: ContextWindow | None) -> str:
+    return f" ({window})" if window else ""
+
+
+def _asked_settings(manifest: Manifest) -> Mapping[str, object]:
+    """The settings under which answers were asked for; judgments keep those of their run."""
+    kept = manifest.settings.get("asked")
+    return kept if manifest.kind == "judgments" and isinstance(kept, dict) else manifest.settings
+
+
+def window_notes(artefacts: Sequence[Artefact]) -> list[str]:
+    """What a reader must know of windows beside what was cut: which are assumed or unchecked, and what was searched."""
+    notes = []
+    for artefact in artefacts:
+        limited = limited_in_words(artefact.manifest)
+        windows = windows_of(artefact.manifest.settings)
+        doubtful = any(window.source in ("assumed", "unchecked") for window in windows.values())
+        if _cut_in(artefact) or (not limited and not doubtful):
+            continue
+        told = "; ".join(f"{role}: {window}" for role, window in windows.items())
+        notes.append(
+            f"{artefact.path.name}: texts had to fit into the context windows of models ({told}). "
+            + (f"Effect: {limited}." if limited else "Nothing was cut for that.")
+        )
+    return notes

@@ -35,7 +35,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -693,33 +693,16 @@ def open_session(
 
 @contextmanager
 def late_models(
-    default: str,
-    *,
-    ledger_path: LedgerPlace | None = None,
-    config_path: Path | None = None,
-    budget: str | float | None = None,
-    reasoning: int | None = None,
-    quarantine: bool = False,
-    tell: Callable[[str], None] | None = None,
-    output: Path | None = None,
+    default: str, opened: Callable[[], AbstractContextManager[Session]], budget: str | float | None
 ) -> Iterator[Callable[[str], Model]]:
-    """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
+    """What loads models by name (an empty name is the default), with a session that is `opened` for the first one."""
     Budget.parse(budget)  # a wrong one is told now, not when the first model is needed
     with ExitStack() as stack:
         sessions: list[Session] = []
 
         def load(spec: str) -> Model:
             if not sessions:
-                opened = open_session(
-                    ledger_path=ledger_path,
-                    config_path=config_path,
-                    budget=budget,
-                    reasoning=reasoning,
-                    quarantine=quarantine,
-                    tell=tell,
-                    output=output,
-                )
-                sessions.append(stack.enter_context(opened))
+                sessions.append(stack.enter_context(opened()))
             return sessions[0].model(spec or default)
 
         yield load

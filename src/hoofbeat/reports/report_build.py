@@ -12,10 +12,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.caveats import folder_caveats
+from hoofbeat.findings.caveats import cut_warnings, folder_caveats, limited_in_words, window_notes
 from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.reports.cut_texts import cut_warnings, limited_in_words, window_notes
 from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, PlainSummary, Report, Text
 from hoofbeat.reports.report_writer import FORMATS, check_formats, write_report
 from hoofbeat.reports.section import Chapter, PlantedLabels, ReportInputs, ReportOptions, report_kinds, sections

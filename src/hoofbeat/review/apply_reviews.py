@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -559,11 +559,10 @@ def apply_labels(
         edits = _edits(question, made.question)
         if edits:
             changes[question.id] = made
-        known = tuple(name for name, grade in graded.get(question.id, {}).items() if grade > 0)
-        new = tuple(dict.fromkeys(label.value.strip() for label in said.get(question.id, {}).get(SUPPORTS, ())))
-        if more := tuple(name for name in new if name and name not in known):
+        known = [name for name, grade in graded.get(question.id, {}).items() if grade > 0]
+        if more := _new_supports(said.get(question.id, {}).get(SUPPORTS, ()), known):
             supports[question.id] = more
-            edits = (*edits, Edit(field="supporting documents", before=list(known), after=[*known, *more]))
+            edits = (*edits, Edit(field="supporting documents", before=known, after=[*known, *more]))
         if edits:
             differences.append(QuestionDifference(item=question.id, what="changed", details=made.details, edits=edits))
     gone = {each.item for each in differences if each.what == "dropped"}
@@ -585,6 +584,12 @@ def apply_labels(
         rules=rules,
         supports=supports,
     )
+
+
+def _new_supports(labels: Sequence[ReviewLabel], known: Collection[str]) -> tuple[str, ...]:
+    """The documents that reviewers named as evidence and the benchmark does not know."""
+    named = dict.fromkeys(label.value.strip() for label in labels)
+    return tuple(name for name in named if name and name not in known)
 
 
 def _beside_source(artefact: Artefact) -> Source:

@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -41,7 +41,7 @@ from hoofbeat.store.files import (
     sync_folder,
     write_bytes,
 )
-from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet, table_errors, table_reason
+from hoofbeat.store.tables import UNREADABLE, bare_cell, content_sha256, read_parquet, table_errors, table_reason
 from hoofbeat.text import some_of
 from hoofbeat.version import __version__
 
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     import polars
 
 SCHEMA_VERSION = 1
+
+T = TypeVar("T")
 
 
 class InputRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -175,6 +177,14 @@ class Artefact:
                 fix="restore the folder or make it again; --trust-changed uses it as it is, and the result says so",
             )
         return path
+
+    def record(self, name: str, kind: type[T], *, what: str) -> T:
+        """A JSON file of the artefact; `what` names it where it can't be read."""
+        file = self.file(name)
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=kind)
+        except (OSError, *UNREADABLE) as err:
+            raise ArtefactError(f"{what} can't be read: {err}", where=str(file), fix="make the artefact again") from err
 
     def has(self, name: str) -> bool:
         """Whether the manifest lists this file."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import zip_longest
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -211,25 +211,7 @@ def distraction_steps(
 
     def verified(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome | AskAgain:
         value = answers[0].value
-        if value is None:
-            return _unfit(item, answers[0].failure, context)
-        wrong = [(reason, value["reason"]) for name, wanted, reason in _VERDICTS if value[name] != wanted]
-        matters = [each for each in value["added"] if "yes" in (each["cause"], each["decision"])]
-        wrong += [(_MATTERS, f"{_line(each['words'])} ({_line(each['why'])})") for each in matters]
-        corrected = str(value["corrected"]).strip()
-        item = item.put(distraction_verified=value["reason"], distraction_remarks=[])
-        if not wrong:
-            return _all_checked(item, value["added"])
-        fault = ItemRejection(reason=wrong[0][0], details=wrong[0][1])
-        left = [_line(each["words"]) for each in matters if has_words(corrected, each["words"])]
-        if not corrected or left:
-            say = "You find the rewritten case wrong but give no corrected one. Give the whole corrected case."
-            if left:
-                say = f"The corrected case still has what you find not neutral: {'; '.join(left)}. Leave it out."
-            return msgspec.structs.replace(fault.again(say), otherwise=_unfit(item, fault, context))
-        faults = [": ".join(each) for each in wrong]
-        taken = _taken(item.put(distraction_faults=faults), corrected, context, leak, last=True)
-        return _all_checked(taken, value["added"]) if isinstance(taken, RecipeItem) else taken
+        return _unfit(item, answers[0].failure, context) if value is None else _verified(item, value, context, leak)
 
     return [
         ask_each(
@@ -262,6 +244,27 @@ def distraction_steps(
             when=lambda item: when(item) and bool(item["distracted"]),
         ),
     ]
+
+
+def _verified(item: RecipeItem, value: Mapping[str, Any], context: RecipeContext, leak: Leak) -> Outcome | AskAgain:
+    """What becomes of an item whose rewritten case was verified; one that is wrong gets the corrected case."""
+    wrong = [(reason, value["reason"]) for name, wanted, reason in _VERDICTS if value[name] != wanted]
+    matters = [each for each in value["added"] if "yes" in (each["cause"], each["decision"])]
+    wrong += [(_MATTERS, f"{_line(each['words'])} ({_line(each['why'])})") for each in matters]
+    corrected = str(value["corrected"]).strip()
+    item = item.put(distraction_verified=value["reason"], distraction_remarks=[])
+    if not wrong:
+        return _all_checked(item, value["added"])
+    fault = ItemRejection(reason=wrong[0][0], details=wrong[0][1])
+    left = [_line(each["words"]) for each in matters if has_words(corrected, each["words"])]
+    if not corrected or left:
+        say = "You find the rewritten case wrong but give no corrected one. Give the whole corrected case."
+        if left:
+            say = f"The corrected case still has what you find not neutral: {'; '.join(left)}. Leave it out."
+        return msgspec.structs.replace(fault.again(say), otherwise=_unfit(item, fault, context))
+    faults = [": ".join(each) for each in wrong]
+    taken = _taken(item.put(distraction_faults=faults), corrected, context, leak, last=True)
+    return _all_checked(taken, value["added"]) if isinstance(taken, RecipeItem) else taken
 
 
 _VERDICTS = (

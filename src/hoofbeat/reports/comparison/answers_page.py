@@ -13,12 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.findings.accuracy import CHANGES, Accuracy, change, flips, standing, tone_of_change
-from hoofbeat.findings.caveats import folder_caveats
+from hoofbeat.findings.caveats import cut_warnings, folder_caveats
 from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.records import Answer, Judgment, Question, Span
 from hoofbeat.reports.charts import interval_bar, interval_bars
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair
-from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.interval_words import interval_note, method_words, questions_in
 from hoofbeat.reports.item_views import answer_key, answer_view, question_view
 from hoofbeat.reports.model import Block, Card, Entry, Heading, Lead, Report, Text, Viewer, tables_in

@@ -15,10 +15,10 @@ from hoofbeat.audit.audit_gate import GateFindings
 from hoofbeat.audit.findings.audit_changes import AuditsComparison, CoverageChange
 from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
 from hoofbeat.audit.source_names import SourceNames
+from hoofbeat.findings.caveats import cut_warnings
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import interval_bar, interval_dots, number_matrix
 from hoofbeat.reports.comparison.gate_page import case_blocks, case_leads, write_changes
-from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.model import Block, Chart, Heading, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import NOTICE, report_files
 from hoofbeat.reports.section import figure

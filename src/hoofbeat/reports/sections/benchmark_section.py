@@ -5,7 +5,7 @@ One that a recipe built tells each of its steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -28,7 +28,7 @@ from hoofbeat.reports.section import (
     figure,
     reasons_text,
 )
-from hoofbeat.reports.tables import Column, Table, columns_of, count_of, money_words
+from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, money_words
 from hoofbeat.store import Artefact, Counts
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
@@ -136,30 +136,28 @@ def _table(stages: Sequence[BuildStage], prefix: str) -> Table:
 
 
 def _rejected(artefact: Artefact, prefix: str) -> Table:
-    total = artefact.manifest.counts.rejected
     found = read_jsonl(artefact.file("rejected.jsonl"), _Rejected) if artefact.has("rejected.jsonl") else iter(())
-    return Table(
-        name=f"{prefix}-rejected-list",
-        caption="Rejected candidates",
-        n=total,
-        unit="candidates",
-        columns=columns_of("candidate | step | reason | details"),
-        rows=tuple((each.id, each.step, each.reason, cut(each.details, _DETAILS)) for each in islice(found, _LISTED)),
-        note=f"The first {_LISTED} of {total:,}; all are in rejected.jsonl." if total > _LISTED else "",
-    )
+    rows = ((each.id, each.step, each.reason, cut(each.details, _DETAILS)) for each in found)
+    total = artefact.manifest.counts.rejected
+    return _lost(prefix, "rejected", "Rejected candidates", total, "candidate | step | reason | details", rows)
 
 
 def _failed(artefact: Artefact, prefix: str) -> Table:
-    total = artefact.manifest.counts.failed
     found = read_jsonl(artefact.file("failed.jsonl"), _Failed) if artefact.has("failed.jsonl") else iter(())
+    rows = ((each.id, each.step, cut(failure_text(each.failure), _DETAILS)) for each in found)
+    total = artefact.manifest.counts.failed
+    return _lost(prefix, "failed", "Candidates lost to a failed call", total, "candidate | step | why", rows)
+
+
+def _lost(prefix: str, what: str, caption: str, total: int, columns: str, rows: Iterator[tuple[Cell, ...]]) -> Table:
     return Table(
-        name=f"{prefix}-failed-list",
-        caption="Candidates lost to a failed call",
+        name=f"{prefix}-{what}-list",
+        caption=caption,
         n=total,
         unit="candidates",
-        columns=columns_of("candidate | step | why"),
-        rows=tuple((each.id, each.step, cut(failure_text(each.failure), _DETAILS)) for each in islice(found, _LISTED)),
-        note=f"The first {_LISTED} of {total:,}; all are in failed.jsonl." if total > _LISTED else "",
+        columns=columns_of(columns),
+        rows=tuple(islice(rows, _LISTED)),
+        note=f"The first {_LISTED} of {total:,}; all are in {what}.jsonl." if total > _LISTED else "",
     )
 
 

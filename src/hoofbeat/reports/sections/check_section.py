@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from string import ascii_uppercase
 
-import msgspec
-
-from hoofbeat.errors import ArtefactError
 from hoofbeat.findings.benchmark_checks import CheckSummary
 from hoofbeat.reports.model import Block, Card, Heading, Lead, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, counted, share_in_words
 from hoofbeat.reports.tables import Cell, Column, Table, count_of
 from hoofbeat.store import Artefact
-from hoofbeat.store.tables import UNREADABLE, read_tsv
+from hoofbeat.store.tables import read_tsv
 from hoofbeat.text import cut
 
 _LISTED = 200
@@ -25,7 +22,7 @@ _CAVEAT = (
 
 def check_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one check."""
-    summary = _read(artefact)
+    summary = artefact.record("summary.json", CheckSummary, what="the summary of the check")
     checked = next((ref.name for ref in artefact.manifest.inputs if ref.kind == "benchmark"), artefact.path.name)
     words = (
         f"{count_of(summary.questions, 'question')} of {checked}, {summary.with_options:,} with options; parts: "
@@ -61,16 +58,6 @@ def _leads(summary: CheckSummary, checked: str, prefix: str) -> tuple[Lead, ...]
         doubt, count = max(summary.doubts.items(), key=lambda each: (each[1], each[0]))
         leads.append(Lead(f"The most frequent doubt is “{doubt}” ({count_of(count, 'question')})."))
     return (*leads, Lead(_CAVEAT))
-
-
-def _read(artefact: Artefact) -> CheckSummary:
-    file = artefact.file("summary.json")
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=CheckSummary)
-    except (OSError, *UNREADABLE) as err:
-        raise ArtefactError(
-            f"the summary of the check can't be read: {err}", where=str(file), fix="make the artefact again"
-        ) from err
 
 
 def _tests(summary: CheckSummary, prefix: str) -> list[Block]:

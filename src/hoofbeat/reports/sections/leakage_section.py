@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import msgspec
-
-from hoofbeat.errors import ArtefactError
 from hoofbeat.leakage.canaries import FoundCanary
 from hoofbeat.leakage.leakage_figures import (
     CAVEATS,
@@ -41,7 +38,7 @@ from hoofbeat.reports.section import (
 )
 from hoofbeat.reports.tables import Cell, Column, Table, columns_of, count_of, estimate_cell, triple, written
 from hoofbeat.store import Artefact
-from hoofbeat.store.tables import UNREADABLE, read_jsonl
+from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 
 _PAIRS = 200
@@ -305,7 +302,7 @@ _SIGNS = (
 
 def leakage_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one leakage check."""
-    summary = _read(artefact)
+    summary = artefact.record("summary.json", LeakageSummary, what="the summary of the leakage check")
     overlaps = list(read_jsonl(artefact.file("overlaps.jsonl"), OverlapRow))
     near = list(read_jsonl(artefact.file("near.jsonl"), NearDuplicate))
     found = list(read_jsonl(artefact.file("canaries.jsonl"), FoundCanary))
@@ -339,16 +336,6 @@ def _leads(summary: LeakageSummary, checked: str, prefix: str) -> tuple[Lead, ..
     near = count_of(sum(summary.near.values()), "near copy", "near copies")
     leads.append(Lead(f"Other questions and documents hold {near} of these questions, and the files {found}."))
     return (*leads, Lead(_SIGNS))
-
-
-def _read(artefact: Artefact) -> LeakageSummary:
-    file = artefact.file("summary.json")
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=LeakageSummary)
-    except (OSError, *UNREADABLE) as err:
-        raise ArtefactError(
-            f"the summary of the leakage check can't be read: {err}", where=str(file), fix="make the artefact again"
-        ) from err
 
 
 def _bar(label: str, found: LeakageEstimate) -> Bar:

@@ -20,9 +20,8 @@ from msgspec import Struct
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.findings.caveats import caveats
+from hoofbeat.findings.caveats import caveats, limited_in_words
 from hoofbeat.reports.answer_index import AnswerFilter
-from hoofbeat.reports.cut_texts import limited_in_words
 from hoofbeat.reports.item_views import system_name
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.page import linked_html

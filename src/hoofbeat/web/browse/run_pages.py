@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel
 
+from hoofbeat.findings.caveats import cut_warnings
 from hoofbeat.judging.criteria import answer_key
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.answer_index import (
@@ -27,7 +28,6 @@ from hoofbeat.reports.answer_index import (
     QuestionRow,
     index_answers,
 )
-from hoofbeat.reports.cut_texts import cut_warnings
 from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, system_name
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.model import Block, Heading, Notice, Text

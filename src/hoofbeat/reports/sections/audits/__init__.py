@@ -162,11 +162,9 @@ def audit_chapter(
     blocks += agreement
     blocks += _reading(facts, kept, said, known, themes, prefix)
     subject = topics_in_words(audit.questions) or artefact.manifest.title or artefact.path.name
-    worst = lead_of(facts, serious, anchors)
-    doubts = facts_doubts(facts, said)
-    doubt = (Lead(doubt_words(doubts), f"#{prefix}-trust", "See why"),) if doubts else ()
+    doubts, worst = facts_doubts(facts, said), lead_of(facts, serious, anchors)
     leads = (
-        *doubt,
+        *([Lead(doubt_words(doubts), f"#{prefix}-trust", "See why")] if doubts else []),
         relations_lead(facts, spans, f"#{prefix}"),
         *([worst] if worst else []),
         *more_leads(facts, spans, prefix),

@@ -8,7 +8,7 @@ from hoofbeat.audit.audit_doubts import doubt_words
 from hoofbeat.audit.case_records import CaseDecision, WorklistRow, newest
 from hoofbeat.audit.disagreement_cases import count_states, read_cases, worklist
 from hoofbeat.audit.findings.serious_divergence import SeriousPair
-from hoofbeat.reports.cut_texts import cut_warnings
+from hoofbeat.findings.caveats import cut_warnings
 from hoofbeat.reports.model import PlainSummary
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, question_texts
 from hoofbeat.reports.sections.audits.audit_summary import RateIntervals

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from hoofbeat.answering.conditions import ConditionKind, parse_condition
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference, differences
-from hoofbeat.findings.caveats import part_in_words
-from hoofbeat.reports.cut_texts import cut_warnings
+from hoofbeat.findings.caveats import cut_warnings, part_in_words
 from hoofbeat.reports.model import Lead, PlainSummary
 from hoofbeat.reports.section import share_in_words
 from hoofbeat.reports.sections.scores.accuracy_table import missing
