@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hoofbeat.registry import PLUGINS_VARIABLE, Registry
+from tests.encoders_once import load_once
 from tests.helpers import made_once, run_folder, shared_data
 from tests.syncing import taken
 
@@ -64,6 +65,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def no_waiting_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", taken)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def encoders_are_loaded_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        load_once(patch)
         yield
 
 

@@ -7,7 +7,8 @@ A fork leaves as an interpreter does, except that it does not take its modules a
 twenty times as long as a short command. Commands that are started (`start` of support) still end in full.
 
 Recipes look names up in vocabularies, whose tables take five seconds to make: the first recipe makes them here, before
-the fork, and later ones find them made. What is there is frozen for the collector, which would else copy all of it.
+the fork, and later ones find them made. The default encoder is loaded as well. What is there is frozen for the
+collector, which would else copy all of it.
 """
 
 from __future__ import annotations
@@ -25,15 +26,19 @@ from functools import cache
 from typing import Any, NoReturn
 from unittest import mock
 
+import pytest
+
 import hoofbeat
 from hoofbeat.cli import main
 from hoofbeat.errors import HoofbeatError
+from tests.encoders_once import load_now
 from tests.syncing import taken
 
 
 def serve() -> None:
     """Answer requests until there are no more."""
     import_all()
+    load_now(pytest.MonkeyPatch())
     mock.patch.object(os, "fsync", taken).start()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

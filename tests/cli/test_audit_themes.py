@@ -68,7 +68,8 @@ def test_themes_by_rule(folder: Path) -> None:
     assert artefact.verify() == []
     assert artefact.manifest.metrics == {"phrases": 5, "pairs": 9, "without a topic": 1}
     assert set(artefact.manifest.models) == {"encoder"}
-    assert "temperature at which to call" in hoofbeat("show", "out", folder=folder).stdout
+    shown = hoofbeat("show", "out", folder=folder).stdout
+    assert all(row["theme"] in shown for row in rows), shown
     before = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
     assert "(replaced the earlier folder)" in hoofbeat(*words, folder=folder).stdout
     assert before == {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
@@ -105,9 +106,9 @@ def test_themes_by_number_and_weights(folder: Path) -> None:
     (row,) = rows_of(folder / "themes" / "themes.tsv")
     assert (row["pairs"], row["weight"], row["phrases"]) == ("9", "34.0", "5")
     for wrong, said in (
-        (("--themes", "2", "--threshold", "0.5"), "exclude each other"),
+        (("--themes", "2", "--threshold", "0.5"), "can't be used together"),
         (("--weights", "low=1"), "each level of significance needs one weight"),
-        (("--weights", "low=1,medium=x,high=3"), "'medium=x' is no weight"),
+        (("--weights", "low=1,medium=x,high=3"), "'medium=x' is not a weight"),
         (("--label", "Odd"), "there is no label 'Odd'"),
     ):
         assert said in hoofbeat(*words, *wrong, folder=folder, code=2).stderr

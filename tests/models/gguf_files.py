@@ -1,12 +1,13 @@
-"""Copies of the embedded model's file that tests read and serve: with 32-bit floats, or with few of its blocks.
+"""Copies of the embedded model's file that tests read and serve: with few of its blocks, and with 32-bit floats.
 
 Most of a model's time goes into its blocks. The short copy has the same tokens, chat format and server, and answers ten
-times as fast: it is for tests in which a real model is asked and what it writes does not matter.
+times as fast: it is for tests in which a real model is asked and what it writes does not matter. All blocks compute
+alike, so a forward pass that agrees on two of them is the model's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ class Reader(gguf.GGUFReader):
 
 
 def f32_copy(factory: pytest.TempPathFactory) -> Path:
-    """The model with every tensor as 32-bit floats, so that a runtime has no quantised kernels to use."""
-    return _copied(factory, "smollm2-f32.gguf", _add_floats)
+    """The short copy with every tensor as 32-bit floats, so that a runtime has no quantised kernels to use."""
+    return _copied(factory, "smollm2-short-f32.gguf", _add_floats)
 
 
 def short_copy(factory: pytest.TempPathFactory) -> Path:
@@ -64,16 +65,22 @@ def _copied(
     return made_once(factory, name, write)
 
 
-def _add_floats(writer: gguf.GGUFWriter, reader: Reader, _: dict[str, Any]) -> None:
+def _add_floats(writer: gguf.GGUFWriter, reader: Reader, changed: dict[str, Any]) -> None:
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    for tensor in reader.tensors:
+    for tensor in _first_blocks(reader, changed):
         values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
         writer.add_tensor(tensor.name, np.ascontiguousarray(values))
 
 
 def _add_first_blocks(writer: gguf.GGUFWriter, reader: Reader, changed: dict[str, Any]) -> None:
+    for tensor in _first_blocks(reader, changed):
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+
+
+def _first_blocks(reader: Reader, changed: dict[str, Any]) -> Iterator[gguf.ReaderTensor]:
+    """The tensors that a model of few blocks keeps; its header says how many blocks there are."""
     changed["llama.block_count"] = _BLOCKS
     for tensor in reader.tensors:
         kind, _, rest = tensor.name.partition(".")
         if kind != "blk" or int(rest.partition(".")[0]) < _BLOCKS:
-            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+            yield tensor

@@ -337,6 +337,9 @@ def test_the_teaching_audit_leads_to_its_documents(folders: Path) -> None:
     audit = Audit.open(folders / "audit")
     visitor = Visitor(a_site(folders))
     page = visitor.get("/audits/audit/questions/3/pairs/1/7").text
-    assert re.search(r'<a href="/corpora/handbooks/documents/\d+">Document hb-alder-kidney</a>', page)
+    title = "Living with your new kidney"
+    assert re.search(
+        rf'<a href="/corpora/handbooks/documents/\d+" dir="auto">{title}</a> <span class="id">hb-alder', page
+    )
     assert audit.questions[2].text in plain(page)
     assert "<mark>If your temperature is 38.0 °C or higher" in page

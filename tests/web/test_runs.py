@@ -204,9 +204,12 @@ def test_answers_that_nobody_judged_are_answered_or_failed(tmp_path: Path) -> No
 def test_a_run_leads_to_its_benchmark_and_documents(site: Site) -> None:
     page = Visitor(site).get("/runs/judged/questions/3").text
     question = re.search(r'<a href="(/benchmarks/bench/questions/\d+)">', page)
-    document = re.search(r'<a href="(/corpora/cases/documents/\d+)">hbt-case-02</a>', page)
+    document = re.search(
+        r'<a href="(/corpora/cases/documents/\d+)" dir="auto">([^<]+)</a> <span class="id">hbt-case-02</span>', page
+    )
     assert question
     assert document
+    assert document[2] in plain(Visitor(site).get(document[1]).text), "a link is called by the document's title"
     assert "q-hbt-case-02" in Visitor(site).get(question[1]).text
 
 

@@ -24,7 +24,7 @@ from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts
 from hoofbeat.store.tables import each_line, lines_at
-from hoofbeat.text import same_name
+from hoofbeat.text import one_line, same_name
 
 NO_LABEL = "no label"
 SILENT, SPOKEN, FAILED, UNASKED = range(4)
@@ -305,16 +305,21 @@ def _levels(facts: AuditFacts) -> NDArray[np.int8]:
 
 
 def _topics(frame: polars.LazyFrame, count: int) -> tuple[NDArray[np.int32], list[tuple[str, int]]]:
-    """The wording of each pair as a code, and the wordings with how many pairs have each, most frequent first."""
+    """The wording of each pair as a code, and the wordings with how many pairs have each, most frequent first.
+
+    Wordings are counted without capitals and closing marks, and shown as the judge spelt each most often.
+    """
     topic = polars.col("topic").cast(polars.String)
     rows = frame.select(topic).with_row_index("row").filter(topic.is_not_null()).collect()
     plain = {spelling: plain_topic(spelling) for spelling in rows["topic"].unique().to_list()}
-    words = rows.with_columns(topic.replace_strict(plain, return_dtype=polars.String)).filter(topic != "")
+    words = rows.with_columns(topic.replace_strict(plain, return_dtype=polars.String), spelt=topic).filter(topic != "")
+    by_use = words.group_by("topic", "spelt").len().sort("len", "spelt", descending=[False, True])
+    spelt = dict(by_use.select("topic", "spelt").iter_rows())
     counts = words.group_by("topic").len().sort("len", "topic", descending=[True, False]).rows()
     codes = {phrase: place for place, (phrase, _) in enumerate(counts)}
     found = np.full(count, -1, np.int32)
     found[words["row"].to_numpy()] = words["topic"].replace_strict(codes, return_dtype=polars.Int32).to_numpy()
-    return found, [(phrase, number) for phrase, number in counts]
+    return found, [(one_line(spelt[phrase]), number) for phrase, number in counts]
 
 
 class _Line(Struct):

@@ -194,7 +194,7 @@ def exam_study(
     identity = content_sha256([reference.sha256, edition, rules.recorded(), title])
     study = Study(
         id=f"{slug(bench.artefact.path.name)[:40]}-{FORM}-{identity[:6]}",
-        title=title or f"Exam ({bench.artefact.manifest.title or bench.artefact.path.name})",
+        title=title or f"Exam: {bench.artefact.manifest.title or bench.artefact.path.name}",
         form=FORM,
         source=bench.artefact.path.name,
         source_sha256=reference.sha256,

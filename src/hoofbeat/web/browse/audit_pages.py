@@ -199,7 +199,7 @@ def _pickers(index: AuditIndex, choices: Choices, found: ThemeSummary) -> list[P
             ("b", "and source", sources),
             *((facet_key(name), title.capitalize(), [(v, v) for v in values]) for name, title, values in index.facets),
             ("theme", "Theme", themes),
-            ("topic", "Topic", tuple(shown)),
+            ("topic", "They differ in", tuple(shown)),
         ],
     )
 

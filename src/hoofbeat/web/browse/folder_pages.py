@@ -223,14 +223,15 @@ def _directive(policy: str, name: str) -> str:
 
 
 _SHELVES = {
+    "report": "Reports",
     "corpus": "Corpora",
     "benchmark": "Benchmarks",
     "rankings": "Rankings",
     "judgments": "Judged answers",
     "run": "Answers",
     "audit": "Audits",
-    "report": "Reports",
 }
+"""Reports first, because they say what was found; then the kinds in the order of the flow."""
 _SHOWN_INPUTS = 4
 _QUICK = 20_000
 """A run with more answers shows its score on its own page only: the start page must not wait for it."""
@@ -292,7 +293,7 @@ def start(request: Request) -> HTMLResponse:
 
 
 def cards(site: Site) -> list[FolderGroup]:
-    """Every folder, by kind in the order of the flow; kinds without pages come last."""
+    """Every folder by kind, reports first; kinds without pages come last."""
     library = site.library
     folders = library.folders()
     summaries = {folder.slug: library.opened(folder, "summary", _summary) for folder in folders}

@@ -29,10 +29,11 @@ _PATIENCE = 0.5
 
 
 class Link(Struct, frozen=True):
-    """A place on this site."""
+    """A place on this site; `id` is the name of what it shows, where the words don't say it."""
 
     words: str
     href: str
+    id: str = ""
 
 
 def question_link(site: Site, question: Question) -> Link | None:
@@ -46,10 +47,10 @@ def question_link(site: Site, question: Question) -> Link | None:
 
 
 def document_links(site: Site, documents: Iterable[str]) -> list[Link]:
-    """The documents that are in a corpus shown here, each once."""
+    """The documents that are in a corpus shown here, each once, by their titles."""
     wanted = list(dict.fromkeys(documents))[:_MAX_LINKS]
     found = document_places(site, wanted)
-    return [Link(name, found[name].href) for name in wanted if name in found]
+    return [found[name] for name in wanted if name in found]
 
 
 def document_places(site: Site, documents: Iterable[str]) -> dict[str, Link]:
@@ -62,7 +63,7 @@ def document_places(site: Site, documents: Iterable[str]) -> dict[str, Link]:
             number = opened.listing.number(name) if opened else None
             if opened and number and name not in found:
                 title = opened.listing.titles[number - 1]
-                found[name] = Link(title, f"/corpora/{folder.slug}/documents/{number}")
+                found[name] = Link(title, f"/corpora/{folder.slug}/documents/{number}", name)
     return found
 
 

@@ -212,7 +212,6 @@ def ranking_page(request: Request, slug: str) -> HTMLResponse:
         if folder is None:
             raise
         problem = err
-    worst = index.numbers(QueryFilter(order="worst")) if index and index.measures else []
     return figures_page(
         request,
         "browse/ranking.html",
@@ -222,11 +221,20 @@ def ranking_page(request: Request, slug: str) -> HTMLResponse:
         index=index,
         problem=problem,
         marks=MARKS,
-        worst=[(index.fared(number), case_of(index.question(number))) for number in worst[:_WORST]] if index else [],
+        worst=_worst(index) if index else [],
         others=alike_rankings(site, folder),
         query=lambda number: f"/rankings/{slug}/queries/{number}",
         main=index.measures.index(index.main) if index and index.measures else 0,
     )
+
+
+def _worst(index: RankingIndex) -> list[tuple[QueryOutcome, str]]:
+    """The worst queries with their cases; none that could not be better."""
+    if not index.measures:
+        return []
+    main = index.measures.index(index.main)
+    fared = [index.fared(number) for number in index.numbers(QueryFilter(order="worst"))[:_WORST]]
+    return [(each, case_of(index.question(each.number))) for each in fared if each.values[main] != 1]
 
 
 @router.get("/rankings/{slug}/queries", response_class=HTMLResponse, include_in_schema=False)
@@ -445,7 +453,7 @@ def _pickers(index: RankingIndex, choices: Choices, others: Sequence[Folder]) ->
 
 def _beside_pickers(choices: Choices, others: Sequence[Folder]) -> list[Picker]:
     values = tuple((each.slug, each.slug) for each in others)
-    return [("beside", "Beside", values, choices.get("beside", ""))] if values else []
+    return [("beside", "Compare with", values, choices.get("beside", ""))] if values else []
 
 
 Name = Annotated[str, Query(max_length=500)]

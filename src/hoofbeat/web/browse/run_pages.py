@@ -258,7 +258,7 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
         blocks=answer_blocks(question, rows, answers, index.judgments(place), wanted),
         benchmark=question_link(site, question),
         sources=document_links(site, question.documents),
-        shown=[each for each in document_links(site, shown) if each.words not in question.documents],
+        shown=[each for each in document_links(site, shown) if each.id not in question.documents],
         listed=address(base, choices),
         before=address(f"{base}/{before + 1}", choices) if before is not None else "",
         after=address(f"{base}/{after + 1}", choices) if after is not None else "",

@@ -63,6 +63,7 @@ _WORDS = {
 }
 _SILENT_WORDS = "silent: no answer found in what was read of the document"
 _CHECK = "quotation to be checked"
+_UNGRADED = "no grade given"
 _NO_DATE = "no date given"
 _QUOTE, _NAME, _STRENGTH = 240, 60, 38
 _FEW = 5
@@ -192,12 +193,16 @@ class _Footnotes(Struct):
 
 def _view(table: SynthesisTable, id: str, names: SourceNames, href: Href, notes: _Footnotes) -> SynthesisView:
     columns, several = _columns(table, names)
+    said = [each for row in table.rows for cell in row.cells for each in cell.shown]
+    ungraded = bool(said) and all(graded(each) == _UNGRADED for each in said)
 
     def statement(row: SynthesisRow, each: SourceStatement, *, dated: bool) -> StatementView:
         where = href(row.question, each.source)
         number = notes.add(each, where)
         link = f"#{notes.id}-n{number}" if notes.own else where
-        return _statement(each, number, link, dated=dated, narrow=len(table.institutions) > _FEW)
+        return _statement(
+            each, number, link, dated=dated, graded_some=not ungraded, narrow=len(table.institutions) > _FEW
+        )
 
     rows = tuple(
         SynthesisRowView(
@@ -215,7 +220,7 @@ def _view(table: SynthesisTable, id: str, names: SourceNames, href: Href, notes:
     )
     title = table.topic or "all questions"
     unanswered = tuple((row.text, href(row.question, "")) for row in table.unanswered)
-    foot = _foot(rows, numbered=notes.own)
+    foot = _foot(rows, numbered=notes.own, ungraded=ungraded)
     step = _step(rows, columns, [foot, " ".join(text for text, _ in unanswered)])
     part = table.part if table.is_last else f"{table.part}, continued on the next page"
     return SynthesisView(
@@ -235,11 +240,13 @@ def _view(table: SynthesisTable, id: str, names: SourceNames, href: Href, notes:
     )
 
 
-def _foot(rows: Sequence[SynthesisRowView], *, numbered: bool) -> str:
+def _foot(rows: Sequence[SynthesisRowView], *, numbered: bool, ungraded: bool) -> str:
     """How to read the table, of what occurs in it."""
     said = [each for row in rows for _, statements in row.cells for each in statements]
     told = ["Each row is a question, each column an institution; a cell is what its document says."]
-    if any(each.facts for each in said):
+    if ungraded:
+        told.append("No document grades these recommendations.")
+    elif any(each.facts for each in said):
         told.append("Grades are in each document's own words.")
     if any(" with " in each.tag for each in said):
         told.append("“DIFFERS with” names who shares the view.")
@@ -252,7 +259,9 @@ def _foot(rows: Sequence[SynthesisRowView], *, numbered: bool) -> str:
     return " ".join(told)
 
 
-def _statement(each: SourceStatement, number: int, link: str, *, dated: bool, narrow: bool = False) -> StatementView:
+def _statement(
+    each: SourceStatement, number: int, link: str, *, dated: bool, graded_some: bool = True, narrow: bool = False
+) -> StatementView:
     tag = ""
     if each.mark == OPPOSES:
         tag = f"OPPOSITE to {listed(each.opposite_to)}" if each.opposite_to else "OPPOSITE"
@@ -260,7 +269,9 @@ def _statement(each: SourceStatement, number: int, link: str, *, dated: bool, na
         tag = f"DIFFERS with {listed(each.shared_with)}" if each.shared_with else "DIFFERS"
     if not each.grounded:
         tag = ", ".join(filter(None, (tag, "NOT GROUNDED")))
-    grade = cut(graded(each), _STRENGTH) if narrow else graded(each)
+    grade = graded(each) if graded_some else ""
+    if narrow:
+        grade = cut(grade, _STRENGTH)
     newer = each.newer_differs.rpartition(" ")[2] if narrow else each.newer_differs
     flags = [f"newer: {newer} says otherwise"] if newer else []
     return StatementView(
@@ -281,7 +292,7 @@ def graded(each: SourceStatement) -> str:
     parts = each.strength.split(" / ")
     grades = [part for part in dict.fromkeys(parts) if part != NONE_GIVEN]
     if not grades:
-        return "no grade given"
+        return _UNGRADED
     return " / ".join(grades) + ("; other parts not graded" if NONE_GIVEN in parts else "")
 
 
