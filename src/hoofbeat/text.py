@@ -141,7 +141,7 @@ def whole_number(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None
 
 
-_SPACES = ("\n", "\t", "\u00a0", "\u2003", "\u2009")
+_SPACES = ("\n", "\t", "\u00a0", "\u2003", "\u2009", "\u200a")
 """White space that is common in articles, beside the space."""
 
 
@@ -151,14 +151,14 @@ def squeeze(text: str) -> str:
     if not plain.isprintable():
         for space in _SPACES:
             plain = plain.replace(space, " ")
-    if plain.isprintable():  # so it has no white space but spaces, and need not be split into words
-        while "  " in plain:
-            plain = plain.replace("  ", " ")
-        return plain.strip()
-    words = " ".join(text.split())
-    if words.isprintable():
-        return words
-    return " ".join(_NOT_IN_SOURCES.sub(" ", _INVISIBLE.sub("", text)).split())
+        if not plain.isprintable():
+            words = " ".join(text.split())
+            return (
+                words if words.isprintable() else " ".join(_NOT_IN_SOURCES.sub(" ", _INVISIBLE.sub("", text)).split())
+            )
+    while "  " in plain:  # it has no white space but spaces, and need not be split into words
+        plain = plain.replace("  ", " ")
+    return plain.strip()
 
 
 _EXPONENT = re.compile(r"[+\-−–]?\d{1,3}")

@@ -30,6 +30,7 @@ from hoofbeat.corpus.file_facets import FileFacets
 from hoofbeat.corpus.hidden_text import HIDDEN, HiddenText
 from hoofbeat.corpus.parsers.prose import FrontMatter
 from hoofbeat.corpus.reader import (
+    CheckedFile,
     DocumentWithImages,
     check_file,
     companions,
@@ -110,10 +111,9 @@ def read_job(job: ReadJob) -> ReadResult:
     spill = _Spill(folder / "items")
     digest, reason = b"", ""
     try:
-        check_file(Path(job.path), mapping=job.mapping)
-        found = file_sha256(Path(job.path))
-        digest = bytes.fromhex(found)
-        for count, item in enumerate(_items(job, folder, found), 1):
+        file = check_file(Path(job.path), mapping=job.mapping)
+        digest = bytes.fromhex(file.digest)
+        for count, item in enumerate(_items(job, folder, file), 1):
             spill.add(item)
             beat(count)
     except InputError as err:
@@ -131,12 +131,9 @@ def read_job(job: ReadJob) -> ReadResult:
     return spill.done(job.number, digest)
 
 
-def _items(job: ReadJob, folder: Path, digest: str) -> Iterator[Item]:
+def _items(job: ReadJob, folder: Path, file: CheckedFile) -> Iterator[Item]:
     seen: set[str] = set()
-    entries = read_entries(
-        Path(job.path), folder / "scratch", mapping=job.mapping, digest=digest, keep_hidden=job.keep_hidden
-    )
-    for entry in entries:
+    for entry in read_entries(file, folder / "scratch", mapping=job.mapping, keep_hidden=job.keep_hidden):
         if isinstance(entry, DocumentWithImages):
             yield _taken(entry, job, folder, seen)
             if len(seen) == job.limit:
@@ -152,10 +149,11 @@ def _taken(entry: DocumentWithImages, job: ReadJob, folder: Path, seen: set[str]
         document = images.keep(document, entry.images)
     if document.text:
         seen.add(document.id)
+    line = msgspec.json.encode(document)  # first: the text keeps its UTF-8 form, which the hash then takes
     return ImportedDocument(
         document.id,
         hashlib.sha256(document.text.encode()).digest(),
-        msgspec.json.encode(document),
+        line,
         not document.text,
         images.copied,
         images.missing,

@@ -8,11 +8,13 @@ the others. `corpus_import` turns all of them into rejections and goes on.
 
 from __future__ import annotations
 
+import hashlib
+import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +29,7 @@ from hoofbeat.store.files import file_sha256, gunzip, read_bytes
 MAX_FILE_BYTES = 200_000_000
 """The largest file, decompressed, that is read whole."""
 
+_HELD_BYTES = 4_000_000
 _GZIP = ".gz"
 _STUDIES = frozenset({"research-article", "review-article", "systematic-review", "data-paper", "methods-article"})
 
@@ -57,12 +60,15 @@ class DocumentWithImages(Struct, frozen=True):
 class SourceFile:
     """A file to read. `scratch` is a folder for extracted images, `mapping` the user's line about fields of tables.
 
-    A reader that finds text which a person can't see asks `hidden` whether to leave it out, before it gives the
-    document.
+    `content` are the file's bytes where they have been read. A reader that finds text which a person can't see asks
+    `hidden` whether to leave it out, before it gives the document.
     """
 
-    def __init__(self, path: Path, scratch: Path, mapping: str = "", *, keep_hidden: bool = False) -> None:
+    def __init__(
+        self, path: Path, scratch: Path, mapping: str = "", *, keep_hidden: bool = False, content: bytes | None = None
+    ) -> None:
         self.path = path
+        self._content = content
         self.scratch = scratch
         self.mapping = mapping
         self.hidden = HiddenTexts(keep=keep_hidden)
@@ -76,7 +82,10 @@ class SourceFile:
     def data(self, *, binary: bool = False) -> bytes:
         """The whole content, decompressed. Text with NUL bytes is refused: it is binary, damaged or not UTF-8."""
         path = self.path
-        data = gunzip(path, MAX_FILE_BYTES) if path.suffix.lower() == _GZIP else read_bytes(path)
+        if path.suffix.lower() == _GZIP:
+            data = gunzip(path, MAX_FILE_BYTES)
+        else:
+            data = read_bytes(path) if self._content is None else self._content
         if not data.strip():
             raise InputError("the file is empty", where=str(path), fix="leave it out")
         if not binary and not _is_wide(data) and b"\0" in data:
@@ -217,17 +226,25 @@ def read_file(path: Path, *, mapping: str = "") -> Iterator[Document]:
             yield entry.document
 
 
+class CheckedFile(NamedTuple):
+    """A file that can be read as far as a look from outside tells: its reader and SHA-256, and a small one's bytes."""
+
+    path: Path
+    reader: Reader
+    digest: str
+    content: bytes | None
+
+
 def read_entries(
-    path: Path, scratch: Path, *, mapping: str = "", digest: str = "", keep_hidden: bool = False
+    file: Path | CheckedFile, scratch: Path, *, mapping: str = "", keep_hidden: bool = False
 ) -> Iterator[DocumentWithImages | Refusal]:
     """The documents of one file with the folder of their images, and what of the file could not be read.
 
-    `scratch` is a folder of the caller's, made if need be, for images in packages and PDFs; `digest` is the file's
-    SHA-256 if the caller has it. Text that a person can't see is left out unless `keep_hidden`.
+    `scratch` is a folder of the caller's, made if need be, for images in packages and PDFs. Text that a person can't
+    see is left out unless `keep_hidden`.
     """
-    reader = check_file(path, mapping=mapping)
-    digest = digest or file_sha256(path)
-    source = SourceFile(path, scratch, mapping, keep_hidden=keep_hidden)
+    path, reader, digest, content = file if isinstance(file, CheckedFile) else check_file(file, mapping=mapping)
+    source = SourceFile(path, scratch, mapping, keep_hidden=keep_hidden, content=content)
     try:
         for entry in reader.read(source):
             if isinstance(entry, Refusal):
@@ -251,12 +268,15 @@ def read_entries(
         ) from err
 
 
-def check_file(path: Path, *, mapping: str = "") -> Reader:
-    """The reader for a file, or an `InputError` where a look at it from outside tells that it can't be read."""
+def check_file(path: Path, *, mapping: str = "") -> CheckedFile:
+    """A file with its reader, or an `InputError` where a look at it from outside tells that it can't be read.
+
+    A small file is read here, once for its hash and for its reader.
+    """
     reader = _find_reader(path, mapping)
     try:
-        size = path.stat().st_size
-        regular = path.is_file()
+        found = path.stat()
+        size, regular = found.st_size, stat.S_ISREG(found.st_mode)
     except OSError as err:
         raise InputError(
             f"can't read the file: {err.strerror or err}", where=str(path), fix="check the path and its permissions"
@@ -271,7 +291,10 @@ def check_file(path: Path, *, mapping: str = "") -> Reader:
             where=str(path),
             fix="split it, or leave it out",
         )
-    return reader
+    if reader.max_bytes is None or size > _HELD_BYTES:
+        return CheckedFile(path, reader, file_sha256(path), None)
+    content = read_bytes(path)
+    return CheckedFile(path, reader, hashlib.sha256(content).hexdigest(), content)
 
 
 def _find_reader(path: Path, mapping: str = "") -> Reader:

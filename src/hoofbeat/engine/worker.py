@@ -68,9 +68,8 @@ def send(stream: IO[bytes], message: object) -> None:
 
 
 def send_bytes(stream: IO[bytes], data: bytes) -> None:
-    """Write a frame that is pickled already."""
-    stream.write(_LENGTH.pack(len(data)))
-    stream.write(data)
+    """Write a frame that is pickled already, in one go: the other side is woken once."""
+    stream.write(_LENGTH.pack(len(data)) + data)
     stream.flush()
 
 

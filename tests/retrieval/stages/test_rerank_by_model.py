@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -207,6 +208,30 @@ def test_a_batch_folder_gets_every_pair_at_once(tmp_path: Path, ledger: Ledger) 
         YesNoReranker().rerank([query(), query()], [["a 1", "b 2", "c 3"], ["d 4", "e 5"]], Bench(model))
 
 
+def test_a_batch_folder_gets_one_listwise_request_for_each_query(tmp_path: Path, ledger: Ledger) -> None:
+    folder = tmp_path / "batch"
+    spec = f"batch:{folder}#mine"
+    texts = [["a", "b", "c"], ["d", "e"]]
+    with pytest.raises(BatchPending, match="2 requests were written"):
+        ListwiseReranker().rerank([query(), query("Why?")], texts, Bench(a_model(spec, ledger)))
+    asked = [json.loads(line) for line in (folder / "requests-001.jsonl").read_text().splitlines()]
+    answers = [
+        {
+            "custom_id": line["custom_id"],
+            "response": {
+                "status_code": 200,
+                "body": {"choices": [{"message": {"content": '{"order": [2]}'}, "finish_reason": "stop"}]},
+            },
+        }
+        for line in asked
+    ]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in answers))
+    reranker = ListwiseReranker()
+    results = reranker.rerank([query(), query("Why?")], texts, Bench(a_model(spec, ledger)))
+    assert [ranks(result) for result in results] == [[2, 1, 3], [2, 1]]
+    assert "2 of 2 orders left texts out (3 in all)" in reranker.notes[0]
+
+
 def test_a_text_is_shown_up_to_its_limit_and_the_models_window(ledger: Ledger) -> None:
     long = "fever" * 5000 + " 1"
     with Reader("nothing") as server:
@@ -216,6 +241,9 @@ def test_a_text_is_shown_up_to_its_limit_and_the_models_window(ledger: Ledger) -
         model.window = ContextWindow(tokens=600, source="configured")
         assert _shown(YesNoReranker(), server, model, long) == (600 - 1 - 400) * 3 - len(QUESTION) - 60
         assert _shown(YesNoReranker(), server, model, "熱" * 5000 + " 1") * 3 <= 600 * 3
+        reranker = YesNoReranker()
+        reranker.rerank([query()], [["fever" * 300 + " 1", "short 1"]], Bench(model))
+        assert any("1 of 2 different texts were cut further" in note for note in reranker.notes)
         model.window = ContextWindow(tokens=420, source="configured")
         (result,) = YesNoReranker().rerank([query()], [[long]], Bench(model))
     assert isinstance(result, Failure)
@@ -268,9 +296,14 @@ def test_what_is_left_out_follows_and_what_is_double_counts_once(
 ) -> None:
     with Reader() as server:
         server.orders = [order]
-        (result,) = ListwiseReranker().rerank([query()], [["a 0", "b 0", "c 0"]], Bench(a_model(server.spec(), ledger)))
-    assert ranks(result) == places
-    assert len(server.seen) == 1
+        reranker = ListwiseReranker()
+        bench = Bench(a_model(server.spec(), ledger))
+        (result,) = reranker.rerank([query()], [["a 0", "b 0", "c 0"]], bench)
+        assert ranks(result) == places
+        assert len(server.seen) == 1
+        reranker.rerank([query("Whole?")], [["a 1", "b 2", "c 3"]], bench)
+    (note,) = reranker.notes
+    assert note.startswith(f"1 of 2 orders left texts out ({3 - len(set(order))} in all)")
 
 
 @pytest.mark.parametrize("order", [[], [4, 1], [0], [1, 2, 3, 1], "3 1 2", [1.5]])
@@ -307,7 +340,10 @@ def test_many_long_texts_share_a_small_window(ledger: Ledger) -> None:
     with FaultServer() as server:
         model = a_model(server.spec(), ledger)
         model.window = ContextWindow(tokens=4096, source="configured")
-        assert len(scores(ListwiseReranker().rerank([query()], [texts], Bench(model))[0])) == 20
+        reranker = ListwiseReranker()
+        assert len(scores(reranker.rerank([query()], [["a", *texts[1:]]], Bench(model))[0])) == 20
+        assert "1 of 2 different texts were cut further" in reranker.notes[-1]
+        assert "window of 4,096 tokens" in reranker.notes[-1]
         shown = wire_text(server.seen[0].body)
         assert 3000 < len(shown) < 4096 * 3
         model.window = ContextWindow(tokens=1024, source="configured")

@@ -148,7 +148,7 @@ def _character(match: re.Match[str]) -> str:
 
 def _strip_namespaces(root: etree._Element, data: bytes) -> None:
     """Give elements in a namespace their plain names; only those are looked for that the file declares and uses."""
-    pairs = {(prefix, _declared_name(name)) for prefix, name in set(_DECLARATION.findall(data))}
+    pairs = {(prefix, _declared_name(name)) for prefix, name in set(_declarations(data))}
     declared = {name for prefix, name in pairs if name not in _ATTRIBUTE_NAMESPACES and _is_used(prefix, data)}
     wide = data[:2] in {b"\xff\xfe", b"\xfe\xff"} or None in declared
     names = sorted(filter(None, declared))
@@ -158,6 +158,16 @@ def _strip_namespaces(root: etree._Element, data: bytes) -> None:
         )
     for element in list(root.iter(*(f"{{{name}}}*" for name in names))) if names else []:
         element.tag = str(element.tag).rpartition("}")[2]
+
+
+def _declarations(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Prefixes and names of declared namespaces. A search for the plain word is quicker than one for the pattern."""
+    place = data.find(b"xmlns")
+    while place >= 0:
+        found = _DECLARATION.match(data, place)
+        if found:
+            yield found[1] or b"", found[2]
+        place = data.find(b"xmlns", found.end() if found else place + 1)
 
 
 def _is_used(prefix: bytes, data: bytes) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from lxml import etree
 
@@ -72,17 +72,18 @@ def collect(
     """Put an element's text into `pieces`, the outermost `blocks` at their place; children `aside` are left out."""
     if text := element.text:  # lxml decodes it anew each time it is asked for
         pieces.append(text)
+    unlike = _SPECIAL_OR_BLOCK if blocks else _SPECIAL
     for child in element:
         tag = child.tag
-        if tag in blocks:
-            pieces.append(child)
-        elif tag not in _SPECIAL:
+        if tag not in unlike:  # most children: citations, emphasis
             if tag in aside:
                 pass
             elif len(child):
                 collect(child, pieces, blocks)
             elif text := child.text:
                 pieces.append(text)
+        elif tag in blocks:
+            pieces.append(child)
         elif tag not in aside:
             _collect_special(element, child, pieces, blocks)
         if tail := child.tail:
@@ -149,8 +150,6 @@ def _before(parent: etree._Element, node: etree._Element) -> str:
     return (parent.text if before is None else before.tail) or ""
 
 
-_SPANNING = etree.XPath("descendant::*/@rowspan[. != '1']/.. | descendant::*/@colspan[. != '1']/..")
-"""The cells of a table that span several."""
 _CELLS = frozenset({"td", "th", "entry"})
 
 
@@ -162,7 +161,6 @@ def table_rows(table: etree._Element) -> Iterator[tuple[str, ...]]:
     """The cells of a table row by row; a cell that spans several leaves the others empty, so columns stay columns."""
     below: dict[int, int] = {}
     nested = any(inner is not table for inner in table.iter("table", "array"))
-    spanning: frozenset[Any] = frozenset(cast(list[Any], _SPANNING(table)))
     for row in table.iter("tr", "row"):
         if nested and next(row.iterancestors("table", "array"), table) is not table:
             continue
@@ -174,7 +172,7 @@ def table_rows(table: etree._Element) -> Iterator[tuple[str, ...]]:
                 _carried(cells, below)
             place = len(cells)
             cells.append(inline_text(cell) if len(cell) else squeeze(cell.text or ""))
-            if cell in spanning:
+            if cell.get("rowspan", "1") != "1" or cell.get("colspan", "1") != "1":
                 rest, width = _span(cell, "rowspan") - 1, _span(cell, "colspan")
                 if rest:
                     below.update(dict.fromkeys(range(place, place + width), rest))
@@ -204,6 +202,7 @@ _TEXT_BLOCKS = frozenset(
     | {"fn-group", "app", "app-group", "glossary", "notes", "ack", "bio"}
 )
 _BLOCKS = _LISTS | _FLOATS | _TEXT_BLOCKS
+_SPECIAL_OR_BLOCK = _SPECIAL | _BLOCKS
 _NAMING = frozenset({"label", "title", "caption"})
 _ASIDE = _NAMING | {"permissions", "sec-meta", "ref-list"}
 _ROLE_TYPES = {"cases": "case", "case-report": "case", "intro": "introduction"}

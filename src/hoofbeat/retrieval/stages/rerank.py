@@ -65,17 +65,45 @@ def _log_sum(logprobs: Sequence[float]) -> float:
     return most + math.log(math.fsum(math.exp(logprob - most) for logprob in logprobs))
 
 
-def _fitted(texts: Sequence[str], question: str, model: Model, chars: int, output_tokens: int) -> list[str] | Failure:
-    """The beginning of each text, short enough that all of them fit the model's window beside the question."""
-    shown = [text[:chars] for text in texts]
-    if model.context is None:
-        return shown
-    room = room_for(model.context, prompt=_PROMPT_TOKENS, output=output_tokens, beside=[question])
-    each = room // len(texts) - _FENCE_BYTES
-    if each < _MIN_BYTES:
-        why = f"the question and {len(texts)} texts beside it do not fit the model's window of {model.context} tokens"
-        return Failure(kind="context-overflow", message=why, attempts=0)
-    return [beginning(text, each) for text in shown]
+class _WindowFit:
+    """Shortens texts so that they fit a model's window beside the question, and remembers which it cut for that.
+
+    A text may be shown several times, in overlapping windows or for several questions: it counts once.
+    """
+
+    def __init__(self, chars: int) -> None:
+        self._chars = chars
+        self._texts: set[int] = set()
+        self._cut: set[int] = set()
+        self._tokens = 0
+
+    def fitted(self, texts: Sequence[str], question: str, model: Model, output_tokens: int) -> list[str] | Failure:
+        """The beginning of each text, short enough that all of them fit the model's window beside the question."""
+        shown = [text[: self._chars] for text in texts]
+        self._texts.update(map(hash, shown))
+        if model.context is None:
+            return shown
+        room = room_for(model.context, prompt=_PROMPT_TOKENS, output=output_tokens, beside=[question])
+        each = room // len(texts) - _FENCE_BYTES
+        if each < _MIN_BYTES:
+            why = (
+                f"the question and {len(texts)} texts beside it do not fit the model's window of {model.context} tokens"
+            )
+            return Failure(kind="context-overflow", message=why, attempts=0)
+        cut = [beginning(text, each) for text in shown]
+        self._cut.update(hash(text) for part, text in zip(cut, shown, strict=True) if len(part) < len(text))
+        self._tokens = model.context
+        return cut
+
+    @property
+    def notes(self) -> list[str]:
+        """What was cut, if anything was."""
+        if not self._cut:
+            return []
+        return [
+            f"{len(self._cut):,} of {len(self._texts):,} different texts were cut further, because a request must fit "
+            f"the model's window of {self._tokens:,} tokens"
+        ]
 
 
 class _Pair(NamedTuple):
@@ -97,9 +125,14 @@ class YesNoReranker:
 
     def __init__(self, *, model: str = "", chars: int = 2000) -> None:
         self.model = model
-        self.chars = chars
-        self.notes: list[str] = []
+        self._fit = _WindowFit(chars)
+        self._said: list[str] = []
         self._by_logprobs: bool | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the results should know."""
+        return [*self._said, *self._fit.notes]
 
     def rerank(
         self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
@@ -137,7 +170,7 @@ class YesNoReranker:
             label = await self._label(model, pair)
             if not isinstance(label, Failure):
                 self._by_logprobs = False
-                self.notes.append(
+                self._said.append(
                     f"{model.spec} gives no log-probabilities of Yes and No ({score.message}): texts were labelled "
                     "relevant or not instead, and texts with the same label keep their order"
                 )
@@ -169,7 +202,7 @@ class YesNoReranker:
 
     def _request(self, name: str, model: Model, pair: _Pair) -> ChatRequest | Failure:
         prompt = load_prompt(name)
-        fitted = _fitted([pair.text], pair.question, model, self.chars, prompt.max_tokens)
+        fitted = self._fit.fitted([pair.text], pair.question, model, prompt.max_tokens)
         if isinstance(fitted, Failure):
             return fitted
         return prompt.request({"question": pair.question, "passage": fitted[0]})
@@ -179,17 +212,29 @@ class ListwiseReranker:
     """Orders texts by letting the model order `window` of them at a time, from the back of the ranking to its front.
 
     Windows overlap by `window - stride`, so a good text at the back can climb to the top. The score of a text is one
-    over its place in the end.
+    over its place in the end. A text that a reply leaves out follows those that it names, in the order it had; such
+    replies are counted. A reply that can't be read is asked for once more, and then fails its query.
     """
 
     identity = "listwise"
 
     def __init__(self, *, model: str = "", window: int = 20, stride: int = 10, chars: int = 2000) -> None:
         self.model = model
-        self.notes: list[str] = []
         self.window = window
         self.stride = stride
-        self.chars = chars
+        self._fit = _WindowFit(chars)
+        self._orders = self._partial = self._left_out = 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the results should know."""
+        if not self._partial:
+            return self._fit.notes
+        return [
+            f"{self._partial:,} of {self._orders:,} orders left texts out ({self._left_out:,} in all): these follow "
+            "the texts that were named, in the order they had",
+            *self._fit.notes,
+        ]
 
     def rerank(
         self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
@@ -223,7 +268,7 @@ class ListwiseReranker:
     async def _permute(self, model: Model, question: str, texts: Sequence[str]) -> list[int] | Failure:
         """The numbers of these texts, from 0, in the model's order: each once, what it left out last."""
         limit = 32 + 8 * len(texts)
-        fitted = _fitted(texts, question, model, self.chars, limit)
+        fitted = self._fit.fitted(texts, question, model, limit)
         if isinstance(fitted, Failure):
             return fitted
         values: Mapping[str, object] = {"question": question, "passages": [{"text": text} for text in fitted]}
@@ -231,7 +276,10 @@ class ListwiseReranker:
         outcome = await model.chat_json(request)
         if isinstance(outcome, Failure):
             return outcome
-        named = [int(number) - 1 for number in outcome.value["order"]]
+        named = list(dict.fromkeys(int(number) - 1 for number in outcome.value["order"]))
+        self._orders += 1
+        self._partial += len(named) < len(texts)
+        self._left_out += len(texts) - len(named)
         return list(dict.fromkeys([*named, *range(len(texts))]))
 
 
