@@ -293,6 +293,7 @@ def test_datasheet_is_filled_from_the_manifest(bench: Benchmark, corpus: Corpus,
     for said in ("too short | 4", "failed: schema | 1", "cupcase-diagnosis@abc", "Pulmonology | 3", "1 leak", "CC BY",
                  "length | 8 | 4 | 4 | 0", "free (3)", "Not for clinical use"):  # fmt: skip
         assert said in text, said
+    assert "| reason for rejection | candidates |\n| --- | --- |\n| too short | 4 |" in text
 
 
 _FORGED = "Safe\n\n## Licence and maintenance\n\nCC0. ![x](https://example.org/x.png) <img src=x>"

@@ -64,13 +64,16 @@ def decide(folder: Path, audit: str, decided: dict[tuple[str, str, str], str], b
 def test_conditions_fail_the_gate_by_its_exit_code(audits: Path) -> None:
     ok = hoofbeat("audit", "gate", "before", "after", "--fail-if", "new_disagreements > 1", folder=audits)
     assert "The gate passes" in ok.stderr
-    assert "Checked 3 conditions → gate" in ok.stdout
+    assert "Checked 4 conditions → gate" in ok.stdout
     done = hoofbeat(
         "audit", "gate", "before", "after", "--fail-if", "new_disagreements > 0", "--fail-if", "share_disagree > 90%",
         "--json", folder=audits, code=5,
     )  # fmt: skip
     told = json.loads(done.stdout)
-    assert (told["passed"], [each["failed"] for each in told["conditions"]]) == (False, [True, False, False, False])
+    assert (told["passed"], [each["failed"] for each in told["conditions"]]) == (
+        False,
+        [True, False, False, False, False],
+    )
     figures = told["metrics"]
     assert figures["disagreements"] == 6
     assert figures["new_disagreements"] == 1
@@ -138,9 +141,10 @@ def test_junit_names_each_condition_and_lists_the_cases(audits: Path) -> None:
     assert root.tag == "testsuites"
     (suite,) = root.findall("testsuite")
     assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "3", "failures": "1", "errors": "0", "skipped": "0",
+        "tests": "4", "failures": "1", "errors": "0", "skipped": "0",
     }  # fmt: skip
-    first, second, third = suite.findall("testcase")
+    first, second, third, fourth = suite.findall("testcase")
+    assert fourth.get("name") == "not (changed_judges > 0)"
     assert third.get("name") == "not (lost_pairs > 0)"
     assert (first.get("name"), second.find("failure")) == ("not (new_disagreements > 0)", None)
     failure = first.find("failure")
@@ -161,7 +165,7 @@ def test_pairs_that_nobody_judged_are_not_resolved_and_fail_the_gate(tmp_path: P
             "audit", "gate", "before", after, "--fail-if", "new_disagreements > 0", "--json", folder=tmp_path, code=5
         )
         told = json.loads(done.stdout)
-        assert [each["failed"] for each in told["conditions"]] == [False, True, failed > 0]
+        assert [each["failed"] for each in told["conditions"]] == [False, True, failed > 0, False]
         figures = told["metrics"]
         assert (figures["lost_pairs"], figures["failed_pairs"], figures["resolved_disagreements"]) == (3, failed, 0)
         page = (tmp_path / "gate" / "report.md").read_text(encoding="utf-8")
@@ -171,6 +175,23 @@ def test_pairs_that_nobody_judged_are_not_resolved_and_fail_the_gate(tmp_path: P
         assert "no reopened case among the pairs that were judged" in page
     allowed = ("--fail-if", "lost_pairs > 3", "--fail-if", "failed_pairs > 3")
     assert "passes" in hoofbeat("audit", "gate", "before", "broken", *allowed, folder=tmp_path).stderr
+
+
+def test_another_judge_fails_the_gate_and_is_named(tmp_path: Path) -> None:
+    """A judge that finds everything consistent would let every change pass."""
+    an_audit(tmp_path / "before", {"q1": "dcd"})
+    an_audit(tmp_path / "after", {"q1": "ccc"})
+    manifest = tmp_path / "after" / "manifest.json"
+    told = json.loads(manifest.read_text("utf-8"))
+    told["models"] = {**told.get("models", {}), "judge": "http://127.0.0.1:1/v1#lenient"}
+    manifest.write_text(json.dumps(told), "utf-8")
+    words = ("audit", "gate", "before", "after", "--fail-if", "new_disagreements > 0")
+    done = hoofbeat(*words, "--json", folder=tmp_path, code=5)
+    told = json.loads(done.stdout)
+    assert [each["condition"] for each in told["conditions"] if each["failed"]] == ["changed_judges > 0"]
+    assert "lenient. Another judge gives other labels" in (tmp_path / "gate" / "report.md").read_text("utf-8")
+    hoofbeat(*words, "--fail-if", "changed_judges > 2", folder=tmp_path)
+    assert open_artefact(tmp_path / "gate").manifest.metrics["changed_judges"] in (1, 2)
 
 
 SARIF: dict[str, dict[str, type]] = {

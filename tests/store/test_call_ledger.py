@@ -17,8 +17,8 @@ import msgspec
 import pytest
 
 from hoofbeat.errors import HostileInputError, InputError, OutputError
-from hoofbeat.store.call_ledger import _SCHEMA, COLUMNS, Ledger
-from hoofbeat.store.ledger_base import CallLedger, LedgerEntry
+from hoofbeat.store.call_ledger import _SCHEMA, Ledger
+from hoofbeat.store.ledger_base import COLUMNS, CallLedger, LedgerEntry
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,8 +2,8 @@
 
 A condition compares a figure with a number: `new_disagreements > 0`, `share_disagree >= 20%`; several are joined by
 `and`, and each `--fail-if` fails the gate by itself. A figure that has no value (no pair was judged) can't be shown to
-be in order, so its condition fails and says so. For the same reason pairs that were judged before and are not now, and
-pairs whose call failed, fail every gate that does not name a number of them (`DEFAULTS`).
+be in order, so its condition fails and says so. For the same reason pairs that were judged before and are not now,
+pairs whose call failed, and another judge fail every gate that does not name a number of them (`DEFAULTS`).
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "changed_texts": ("sources whose text changed", ""),
     "failed_pairs": ("pairs without a label, because a call failed", ""),
     "lost_pairs": ("pairs judged before that are not now: a source or question is gone, or a call failed", ""),
+    "changed_judges": ("judges of only one of the two audits; --economy in only one of them counts as one more", ""),
     "undecided": ("disagreements that nobody has decided on", _DECISIONS),
     "reopened": ("closed cases whose answer, quote or label has changed", _DECISIONS),
     "escalated": ("disagreements that are escalated", _DECISIONS),
@@ -71,8 +72,9 @@ FIGURES: dict[str, tuple[str, str]] = {
 }
 """What a condition can name: the figure in words, and the option it needs."""
 
-DEFAULTS = ("lost_pairs > 0", "failed_pairs > 0")
-"""What fails a gate unless another condition names the figure: nobody knows whether these pairs disagree."""
+DEFAULTS = ("lost_pairs > 0", "failed_pairs > 0", "changed_judges > 0")
+"""What fails a gate unless another condition names the figure: nobody knows whether these pairs disagree, and another
+judge gives other labels to the same answers."""
 
 _KEYS = ("question", "a", "b")
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -209,6 +211,7 @@ def gate_findings(
         "changed_texts": len(words.texts),
         "failed_pairs": failed[1],
         "lost_pairs": _lost_pairs(before, after),
+        "changed_judges": len({*before.judges} ^ {*after.judges}) + (before.mode != after.mode),
         "undecided": states.count("new"),
         "reopened": states.count("reopened"),
         "escalated": states.count("escalated"),

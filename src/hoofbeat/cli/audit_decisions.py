@@ -204,8 +204,9 @@ def gate_command(
 ) -> None:
     """Check, in continuous integration, whether the changes from the audit BEFORE to AFTER are acceptable.
 
-    If a condition holds, the exit code is 5. Pairs that were judged before and are not now, or whose call failed, fail
-    the gate as well, unless a condition names lost_pairs or failed_pairs with another number. The folder has a page,
+    If a condition holds, the exit code is 5. Pairs that were judged before and are not now, pairs whose call failed,
+    and another judge fail the gate as well, unless a condition names lost_pairs, failed_pairs or changed_judges with
+    another number. The folder has a page,
     Markdown for a pull request, JUnit XML, SARIF and JSON.
     """
     screen = Screen(as_json=as_json)

@@ -147,12 +147,8 @@ def _list(words: Sequence[str]) -> str:
 def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     if not rows:
         return ""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
-
-
-def _cell(value: object) -> str:
-    return as_written(value)
+    first, *others = ("| " + " | ".join(map(as_written, line)) + " |" for line in (header, *rows))
+    return "\n".join((first, "|" + " --- |" * len(header), *others))
 
 
 def _lengths(tokens: object) -> str:

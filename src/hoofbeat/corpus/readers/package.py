@@ -8,6 +8,7 @@ members are refused before anything of a package is read.
 
 from __future__ import annotations
 
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -175,8 +176,24 @@ def _opened(package: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _zip_members(stream: IO[bytes]) -> Iterator[_Member]:
-    with zipfile.ZipFile(stream) as package:
+    with _damaged_zip():
+        opened = zipfile.ZipFile(stream)
+    with opened as package:
         for info in package.infolist():
             if info.is_dir():
                 continue
-            yield _Member(info.filename, info.file_size, zip_problem(info), partial(package.open, info))
+            yield _Member(info.filename, info.file_size, zip_problem(info), partial(_opened_in_zip, package, info))
+
+
+def _opened_in_zip(package: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+    with _damaged_zip():
+        return package.open(info)
+
+
+@contextmanager
+def _damaged_zip() -> Iterator[None]:
+    """A damaged directory or name is a damaged file; the library lets the error of its decoding through."""
+    try:
+        yield
+    except (struct.error, ValueError, EOFError) as err:
+        raise zipfile.BadZipFile(str(err)) from err

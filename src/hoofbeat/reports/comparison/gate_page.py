@@ -131,7 +131,7 @@ def gate_report(
         title=f"Audit gate {verdict}: {before} → {after}",
         notice=NOTICE,
         version=__version__,
-        leads=(Lead(lead), *((Lead(unseen),) if (unseen := _unseen(findings)) else ())),
+        leads=(Lead(lead), *(Lead(each) for each in (_unseen(findings), _other_judges(audits)) if each)),
         blocks=tuple(blocks),
         compact=True,
     )
@@ -161,6 +161,17 @@ def _unseen(findings: GateFindings) -> str:
     if failed:
         told.append(f"{count_of(failed, 'pair')} {'has' if failed == 1 else 'have'} no label because a call failed")
     return f"{'; '.join(told)}. Whether these sources disagree is not known." if told else ""
+
+
+def _other_judges(audits: tuple[Audit, Audit]) -> str:
+    """Who judged before and who judged now, in words, if they are not the same."""
+    before, after = ([*audit.judges, *(["--economy"] if audit.mode != "full" else [])] for audit in audits)
+    if set(before) == set(after):
+        return ""
+    return (
+        f"Judged before by {', '.join(before) or 'nobody'}, now by {', '.join(after) or 'nobody'}. Another judge gives "
+        "other labels to the same answers, so a difference need not come from the sources."
+    )
 
 
 def _conditions(results: Sequence[ConditionResult]) -> Table:
