@@ -376,7 +376,7 @@ STEPS = [
     )),
     *(
         Step(f"review-invite-{number}", ("review", "invite", f"Reader {number}", "--db", "review.db"),
-             drop="id invited link")
+             drop="id invited link link_until until")
         for number in (1, 2)
     ),
     Step("review", (
@@ -385,7 +385,7 @@ STEPS = [
     ), needs=("review-invite-1", "review-invite-2")),
     Step("review-exam", ("review", "clinbench", "--exam", "--questions", "4", "--no-serve", "--db", "review.db")),
     Step("review-serve", ("review", "--port", "0", "--db", "review.db"), needs=("review", "review-exam"), visit=_label,
-         drop="address come_in"),
+         drop="address come_in come_in_until"),
     Step("review-status", ("review", "status", "--db", "review.db"), needs=("review-serve",), drop="created person"),
     Step("review-export", ("review", "export", "two-level-1", "--db", "review.db", "-o", "reviews.jsonl"),
          needs=("review-serve",)),
