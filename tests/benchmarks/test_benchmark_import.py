@@ -563,6 +563,6 @@ def test_the_hint_names_the_field_that_looks_like_the_question(tmp_path: Path) -
     table.write_text("Nr;Frage;Antwort\n1;Darf ich rohen Fisch essen?;nein\n", encoding="utf-8")
     with pytest.raises(InputError, match="no known question format") as refused:
         imported(table, tmp_path)
-    assert "--mapping text=Frage,answer=FIELD" in refused.value.fix
+    assert "--mapping text=Frage,answer=FIELD" in str(refused.value.fix)
     made = imported(table, tmp_path, mapping="text=Frage,answer=Antwort")
     assert [each.text for each in made.questions] == ["Darf ich rohen Fisch essen?"]
