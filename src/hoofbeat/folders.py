@@ -210,9 +210,9 @@ def open_folder(folder: PathLike) -> ArtefactFolder:
         names = [each.relative_to(path).as_posix() for each in inside]
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         raise ArtefactError(
-            "this folder holds several artefacts and is none itself"
+            "this folder holds several results and is not one itself"
             if len(names) > 1
-            else "the artefact is in this folder",
+            else "the result is in a folder inside this one",
             where=str(path),
             fix=f"open one of these in it: {', '.join(names[:_LISTED])}{more}",
         )

@@ -556,3 +556,13 @@ def test_semicolons_inside_a_table_with_commas_separate_nothing(tmp_path: Path) 
     file.write_text('id,question,"topic; or field"\nq1,One; two; three; four?,food\n', "utf-8")
     [asked] = Benchmark(import_benchmark(file, tmp_path / "made")).questions
     assert (asked.id, asked.text) == ("q1", "One; two; three; four?")
+
+
+def test_the_hint_names_the_field_that_looks_like_the_question(tmp_path: Path) -> None:
+    table = tmp_path / "fragen.csv"
+    table.write_text("Nr;Frage;Antwort\n1;Darf ich rohen Fisch essen?;nein\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no known question format") as refused:
+        imported(table, tmp_path)
+    assert "--mapping text=Frage,answer=FIELD" in str(refused.value.fix)
+    made = imported(table, tmp_path, mapping="text=Frage,answer=Antwort")
+    assert [each.text for each in made.questions] == ["Darf ich rohen Fisch essen?"]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -120,6 +121,7 @@ def test_a_file_lost_or_full_of_noise_costs_encoding_again(tmp_path: Path, which
 
 _WRITER = """
 import sys
+import time
 from pathlib import Path
 from hoofbeat.models.encoders import vector_cache
 from tests.models.test_vector_cache import Hashed
@@ -152,6 +154,7 @@ def test_a_killed_writer_leaves_what_it_had_written(tmp_path: Path) -> None:
     cache = VectorCache(tmp_path, "hashed", 8)
     while len(cache) < 200:
         assert writer.poll() is None
+        time.sleep(0.01)
     os.kill(writer.pid, signal.SIGKILL)
     writer.wait()
     kept = len(cache)

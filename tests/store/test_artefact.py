@@ -132,8 +132,11 @@ def test_manifests_that_are_not_ours(tmp_path: Path, content: bytes, words: str)
 
 def test_the_wrong_kind_is_said(tmp_path: Path) -> None:
     make(tmp_path / "run")
-    with pytest.raises(ArtefactError, match="the kind of this folder is run, but corpus or benchmark is needed"):
+    with pytest.raises(
+        ArtefactError, match="the kind of this folder is run, but corpus or benchmark is needed"
+    ) as told:
         open_artefact(tmp_path / "run", ("corpus", "benchmark"))
+    assert told.value.fix == "name another folder; hoofbeat corpus import makes corpus; hoofbeat build makes benchmark"
 
 
 def test_only_the_same_kind_is_replaced(tmp_path: Path) -> None:

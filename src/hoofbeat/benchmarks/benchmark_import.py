@@ -470,10 +470,12 @@ def find_format(source: ImportSource, name: str = "") -> ImportFormat:
         if not source.first:
             raise source.why_nothing()
         fields = ", ".join(list(source.first)[:20])
+        longest = max(source.first, key=lambda name: len(str(source.first[name])))
         raise InputError(
             f"no known question format has these fields: {fields}",
             where=str(source.path),
-            fix="name the fields: --mapping id=key,text=question,options=choices,answer=gold",
+            fix="call the column of questions 'question', or say which field holds what: "
+            f"hoofbeat benchmark import FILE --mapping text={longest},answer=FIELD",
         )
     return next(each for sure, each in found if sure == best)
 

@@ -49,6 +49,15 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
+_MAKERS = {
+    "corpus": "hoofbeat corpus import",
+    "benchmark": "hoofbeat build",
+    "rankings": "hoofbeat retrieve",
+    "run": "hoofbeat answer",
+    "judgments": "hoofbeat judge",
+    "audit": "hoofbeat audit",
+}
+"""The command that makes a kind of folder, for who named another kind."""
 SCHEMA_VERSION = 1
 
 T = TypeVar("T")
@@ -323,7 +332,7 @@ def open_artefact(path: str | Path, kind: str | tuple[str, ...] | None = None) -
         raise ArtefactError(
             f"the kind of this folder is {manifest.kind}, but {' or '.join(kinds)} is needed here",
             where=str(path),
-            fix="name another folder",
+            fix="name another folder" + "".join(f"; {_MAKERS[each]} makes {each}" for each in kinds if each in _MAKERS),
         )
     if outside := _outside(path, manifest):
         raise ArtefactError(

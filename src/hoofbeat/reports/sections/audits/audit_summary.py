@@ -376,7 +376,7 @@ def cards(facts: AuditFacts, said: AuditAnswers, spans: RateIntervals) -> tuple[
             Card(
                 label=f"Questions with a disagreement of {top} significance",
                 value=f"{questions:,}",
-                detail=f"of {found.any_div.count:,} with any; {count_of(pairs, 'pair')} of {found.r_div.count:,}",
+                detail=f"of the {found.any_div.count:,} with a disagreement; {pairs:,} of {found.r_div.count:,} pairs",
             )
         )
     return (*made, mode_card(facts))
