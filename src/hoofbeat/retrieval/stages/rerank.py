@@ -233,7 +233,7 @@ class ListwiseReranker:
         if not self._partial:
             return self._fit.notes
         return [
-            f"{self._partial:,} of {self._orders:,} orders left texts out ({self._left_out:,} in all): these follow "
+            f"{self._partial:,} of {self._orders:,} orders left texts out ({self._left_out:,} in total): these follow "
             "the texts that were named, in the order they had",
             *self._fit.notes,
         ]
