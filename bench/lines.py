@@ -1,11 +1,14 @@
 """Which line that ships offline ranks best? Chosen on development data, then run once on the sets that are published.
 
     python -m bench.lines            the development tables, the choice, and the published table
+    python -m bench.lines --fusions  the same for ways to fuse bm25 and dense
 
 Development data, none of it a test query of SciFact or LiveQA-Med:
 - medquad: 400 question types about a condition (seeded sample), the answers of several institutions as documents. The
   answers also serve as LiveQA-Med's documents; its questions and grades play no part.
 - cases: 300 case reports without their first 120 words, which are the queries: long ones.
+- sentences (fusions only, in place of cases): a sentence of the last third of a case report asks for the report, of
+  which the first 250 words are the document.
 
 The choice is the line with the best mean nDCG@10 over both, ties to the simpler one.
 """
@@ -16,6 +19,7 @@ import argparse
 import gzip
 import json
 import random
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -55,6 +59,25 @@ CANDIDATES = (
     f"bm25[chunk=whole] + dense[{W}] + 0.5*dense[encoder=potion,{W}]",
     "hero",
 )
+
+_PLAIN_FUSION = "bm25[chunk=whole] + dense[chunk=whole]"
+_WHOLE, _CUT = "bm25[chunk=whole]", "dense[chunk=whole,truncate=yes]"
+FUSIONS = (
+    _WHOLE,
+    _CUT,
+    f"{_WHOLE} + {_CUT}",
+    f"{_WHOLE} + 0.5*{_CUT}",
+    f"{_WHOLE} + 2*{_CUT}",
+    f"{_WHOLE} +[k=20] {_CUT}",
+    f"{_WHOLE} +[k=10] {_CUT}",
+    f"{_WHOLE} + {_CUT} + 0.5*dense[encoder=potion,chunk=whole]",
+    f"{_WHOLE} +[by=scores] {_CUT}",
+    f"{_WHOLE} +[by=scores] 0.7*{_CUT}",
+    f"{_WHOLE} +[by=scores] 1.5*{_CUT}",
+    f"{_WHOLE} +[by=scores,depth=100] {_CUT}",
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_NOT_A_FINDING = re.compile(r"\b(et al|Fig|Table|consent|conflict|funding|authors?)\b")
 
 
 class Bed(NamedTuple):
@@ -98,6 +121,25 @@ def cases() -> Bed:
     return Bed("cases", documents, queries, qrels)
 
 
+def sentences() -> Bed:
+    drawn = random.Random(SEED + 1)
+    documents, queries = [], []
+    for row in rows(DATA / "case_reports.jsonl.gz"):
+        words = row["text"].split()
+        if len(words) < 600:
+            continue
+        documents.append(Document(id=row["pmcid"], title="", text=" ".join(words[:250])))
+        found = [
+            each
+            for each in _SENTENCE_END.split(" ".join(words[len(words) * 2 // 3 :]))
+            if 9 <= len(each.split()) <= 30 and not _NOT_A_FINDING.search(each)
+        ]
+        if found:
+            queries.append((row["pmcid"], drawn.choice(found)))
+    queries = drawn.sample(queries, 300)
+    return Bed("sentences", documents, queries, {name: {name: 1} for name, _ in queries})
+
+
 def published(name: str) -> Bed:
     bed = open_collection(DATA / "retrieval" / name)
     queries = [(question.id, question.full_text) for question in bed.questions]
@@ -122,14 +164,17 @@ def measure(bed: Bed, lines: Iterable[str]) -> dict[str, dict[str, float]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only-development", action="store_true", help="stop before the published sets")
+    parser.add_argument("--fusions", action="store_true", help="compare ways to fuse bm25 and dense")
     options = parser.parse_args()
-    development = [measure(bed, CANDIDATES) for bed in (medquad(), cases())]
-    means = {line: sum(sum(t[line].values()) / len(t[line]) for t in development) / 2 for line in CANDIDATES}
-    best = max(CANDIDATES, key=lambda line: (round(means[line], 4), -len(line)))
+    candidates, second = (FUSIONS, sentences) if options.fusions else (CANDIDATES, cases)
+    development = [measure(bed, candidates) for bed in (medquad(), second())]
+    means = {line: sum(sum(t[line].values()) / len(t[line]) for t in development) / 2 for line in candidates}
+    best = max(candidates, key=lambda line: (round(means[line], 4), -len(line)))
     print(f"\nchosen on development data: {best} (mean nDCG@10 {means[best]:.4f})\n")
     if options.only_development:
         return 0
-    shown = ["bm25[chunk=whole]", "dense[chunk=whole]", "bm25[chunk=whole] + dense[chunk=whole]", best]
+    plain = FUSIONS[:3] if options.fusions else ("bm25[chunk=whole]", "dense[chunk=whole]", _PLAIN_FUSION)
+    shown = list(dict.fromkeys([*plain, best]))
     for name in ("scifact", "liveqa-med"):
         for line, values in measure(published(name), shown).items():
             interval = bootstrap_mean(list(values.values()), seed=0)

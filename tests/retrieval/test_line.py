@@ -120,7 +120,9 @@ RERANKERS = st.builds(lambda depth: RERANK.with_options({}, depth), st.none() | 
 def _grow(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     parts = st.lists(st.builds(FusionPart, nodes, POSITIVE), min_size=2, max_size=4)
     sizes = st.integers(1, 999_999)
-    fusions = st.builds(lambda parts, k, depth: Fusion(tuple(parts), k, depth), parts, sizes, sizes)
+    by_ranks = st.builds(lambda parts, k, depth: Fusion(tuple(parts), k, depth), parts, sizes, sizes)
+    by_scores = st.builds(lambda parts, depth: Fusion(tuple(parts), 60, depth, "scores"), parts, sizes)
+    fusions = by_ranks | by_scores
     pipelines = st.builds(lambda node, reranker: Pipeline((node, reranker)), nodes, RERANKERS)
     return fusions | pipelines
 
@@ -135,6 +137,8 @@ def test_text_and_tree_say_the_same(tree: Node) -> None:
     [
         ("bm25 +[k=10] dense + bm25", "the + signs of one fusion have different options", 22),
         ("bm25 +[k=0] dense", "k can't be '0'", 10),
+        ("bm25 +[by=votes] dense", "by can't be 'votes'", 11),
+        ("bm25 +[by=scores,k=20] dense", "k is for fusion by ranks", 1),
         ("bm25 +[k=60.5] dense", "give a whole number from 1 to 1000000", 10),
         ("hero[top=2.5]", "top can't be '2.5'", 10),
         ("hyde[n=1.5] > bm25", "n can't be '1.5'", 8),

@@ -1,8 +1,8 @@
 """The retriever line: a retriever written as one line of text, the same in the command, in Python and in a manifest.
 
     line  = sum { ">" sum }                 stages one after the other
-    sum   = term { plus term }              fusion by reciprocal rank
-    plus  = "+" [ "[" k=…, depth=… "]" ]    its constant (60), and how deep each ranking goes (1000)
+    sum   = term { plus term }              fusion by reciprocal rank or by scores
+    plus  = "+" [ "[" by=…, k=…, depth=… "]" ]    by ranks or scores, its constant (60), how deep rankings go (1000)
     term  = [ number "*" ] atom             weighted in the fusion
     atom  = "(" line ")" | stage
     stage = name [ "[" option=value, … "]" ] [ "@" depth ]
@@ -217,7 +217,7 @@ class FusionPart(Struct, frozen=True):
 
 
 class Fusion(Struct, frozen=True):
-    """Two or more rankings, joined by reciprocal rank.
+    """Two or more rankings, joined by reciprocal rank or, `by` scores, by scores brought to 0 to 1 in each ranking.
 
     `depth` is how deep each ranking goes, whatever number of results is asked for: so top 10 is the top of top 100.
     """
@@ -225,6 +225,7 @@ class Fusion(Struct, frozen=True):
     parts: tuple[FusionPart, ...]
     constant: int = 60
     depth: int = 1000
+    by: str = "ranks"
 
     @property
     def role(self) -> Role:
@@ -232,7 +233,8 @@ class Fusion(Struct, frozen=True):
         return "ranker"
 
     def __str__(self) -> str:
-        changed = [f"k={self.constant}"] if self.constant != 60 else []
+        changed = [f"by={self.by}"] if self.by != "ranks" else []
+        changed += [f"k={self.constant}"] if self.constant != 60 else []
         changed += [f"depth={self.depth}"] if self.depth != 1000 else []
         plus = f"+[{','.join(changed)}]" if changed else "+"
         return f" {plus} ".join(map(str, self.parts))
@@ -303,7 +305,11 @@ class _Plus(Stage):
     """The sign of a fusion, which has options as a stage has."""
 
     name = "+"
-    options = (StageOption("k", 60, min_=1, max_=1e6), StageOption("depth", 1000, min_=1, max_=1e6))
+    options = (
+        StageOption("by", "ranks", choices=("ranks", "scores")),
+        StageOption("k", 60, min_=1, max_=1e6),
+        StageOption("depth", 1000, min_=1, max_=1e6),
+    )
 
 
 _PLUS = _Plus()
@@ -378,7 +384,10 @@ class _Parser:
             if part.node.role != "ranker":
                 self.fail(column, f"{part.node} can't be fused: it does not rank by itself", "fuse rankers only")
         assert settings is not None
-        return start, Fusion(tuple(part for _, part in terms), settings.count("k"), settings.count("depth"))
+        by, constant = settings.word("by"), settings.count("k")
+        if by == "scores" and constant != 60:
+            self.fail(start, "k is for fusion by ranks, and this one is by scores", "leave out k, or by=scores")
+        return start, Fusion(tuple(part for _, part in terms), constant, settings.count("depth"), by)
 
     def term(self) -> tuple[int, FusionPart]:
         column = self.skip()

@@ -17,7 +17,7 @@ import numpy as np
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Progress
 from hoofbeat.records import Failure, Hit, Passage
-from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, reciprocal_rank_fusion, rrf_shares
+from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, rrf_shares, score_shares, summed_shares
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, every_stage, parse, stages
 from hoofbeat.retrieval.stage_roles import (
@@ -290,9 +290,10 @@ class Retriever:
                 fused.append(RankedUnits.empty(after))
                 continue
             rankings = [part.ranking for part in ranked]
-            ranking = reciprocal_rank_fusion(rankings, k, weights=weights, constant=node.constant)
+            shares = [_shares(node, ranking, weight) for ranking, weight in zip(rankings, weights, strict=True)]
+            ranking = summed_shares(rankings, shares, k)
             via = _joined_via([str(part.node) for part in node.parts], ranked)
-            speakers = _best_passages(ranking.indices, ranked, weights, node.constant)
+            speakers = _best_passages(ranking.indices, ranked, shares)
             fused.append(RankedUnits(after, ranking, speakers, via))
         return fused
 
@@ -407,13 +408,19 @@ def _joined_via(names: Sequence[str], parts: Sequence[RankedUnits]) -> dict[str,
     return via
 
 
-def _best_passages(units: Indices, parts: Sequence[RankedUnits], weights: Sequence[float], constant: int) -> Indices:
+def _shares(node: Fusion, ranking: Ranking, weight: float) -> Floats:
+    """What each place of one ranking adds to a fusion."""
+    if node.by == "scores":
+        return score_shares(ranking.scores, weight, node.depth)
+    return rrf_shares(len(ranking.indices), weight, node.constant)
+
+
+def _best_passages(units: Indices, parts: Sequence[RankedUnits], shares: Sequence[Floats]) -> Indices:
     """For each unit the passage of the ranking that contributed most to its score; the earlier one on a tie."""
     best: dict[int, int] = {}
     most: dict[int, float] = {}
-    for part, weight in zip(parts, weights, strict=True):
-        shares: Floats = rrf_shares(len(part.passages), weight, constant)
-        for unit, passage, share in zip(part.ranking.indices, part.passages, shares, strict=True):
-            if share > most.get(int(unit), 0.0):
+    for part, added in zip(parts, shares, strict=True):
+        for unit, passage, share in zip(part.ranking.indices, part.passages, added, strict=True):
+            if share > most.get(int(unit), -1.0):
                 best[int(unit)], most[int(unit)] = int(passage), float(share)
     return np.array([best[int(unit)] for unit in units], np.int64)

@@ -229,7 +229,7 @@ def test_a_batch_folder_gets_one_listwise_request_for_each_query(tmp_path: Path,
     reranker = ListwiseReranker()
     results = reranker.rerank([query(), query("Why?")], texts, Bench(a_model(spec, ledger)))
     assert [ranks(result) for result in results] == [[2, 1, 3], [2, 1]]
-    assert "2 of 2 orders left texts out (3 in all)" in reranker.notes[0]
+    assert "2 of 2 orders left texts out (3 in total)" in reranker.notes[0]
 
 
 def test_a_text_is_shown_up_to_its_limit_and_the_models_window(ledger: Ledger) -> None:
@@ -303,7 +303,7 @@ def test_what_is_left_out_follows_and_what_is_double_counts_once(
         assert len(server.seen) == 1
         reranker.rerank([query("Whole?")], [["a 1", "b 2", "c 3"]], bench)
     (note,) = reranker.notes
-    assert note.startswith(f"1 of 2 orders left texts out ({3 - len(set(order))} in all)")
+    assert note.startswith(f"1 of 2 orders left texts out ({3 - len(set(order))} in total)")
 
 
 @pytest.mark.parametrize("order", [[], [4, 1], [0], [1, 2, 3, 1], "3 1 2", [1.5]])

@@ -1,7 +1,7 @@
-"""Rankings: the best k of many scores, and fusion by reciprocal rank.
+"""Rankings: the best k of many scores, and fusion by reciprocal rank or by scores.
 
-Highest scores come first, equal scores in the order of the collection. Fusion joins rankings by rank alone, so their
-scores need not be comparable.
+Highest scores come first, equal scores in the order of the collection. Rankings whose scores are not comparable can be
+fused: by rank alone, or by scores brought to 0 to 1 in each ranking.
 """
 
 from __future__ import annotations
@@ -103,21 +103,26 @@ def rrf_shares(length: int, weight: float = 1.0, constant: int = RRF_K) -> Float
     return weight / (constant + np.arange(1, length + 1))
 
 
-def reciprocal_rank_fusion(
-    rankings: Sequence[Ranking], k: int, *, weights: Sequence[float] | None = None, constant: int = RRF_K
-) -> Ranking:
-    """The `k` best by the sum of weight / (constant + rank) over the rankings; ties in the collection's order.
+def score_shares(scores: Floats, weight: float, depth: int) -> Floats:
+    """What each place of a ranking adds to a fusion by scores: `weight` at the best, nothing from place `depth` on.
+
+    Scores of rankings that all are alike, or of a single hit, add `weight` each.
+    """
+    if not len(scores):
+        return np.zeros(0)
+    best, last = float(scores[0]), float(scores[min(depth, len(scores)) - 1])
+    if not best > last:
+        return np.where(np.arange(len(scores)) < depth, weight, 0.0)
+    return weight * np.clip((scores.astype(np.float64) - last) / (best - last), 0.0, 1.0)
+
+
+def summed_shares(rankings: Sequence[Ranking], shares: Sequence[Floats], k: int) -> Ranking:
+    """The `k` best by the sum of what each ranking adds for them; ties in the collection's order.
 
     Shares are added from the smallest up, so that the same shares give the same sum whichever rankings they come from.
     """
-    if weights is not None and len(weights) != len(rankings):
-        raise UsageError(f"{len(rankings)} rankings and {len(weights)} weights", fix="give one weight for each ranking")
     if not rankings:
         return Ranking.empty()
-    shares = [
-        rrf_shares(len(ranking.indices), weight, constant)
-        for ranking, weight in zip(rankings, weights or [1.0] * len(rankings), strict=True)
-    ]
     everything = np.concatenate([ranking.indices for ranking in rankings])
     indices, place = np.unique(everything, return_inverse=True)
     scores: Floats = np.zeros(len(indices))

@@ -125,6 +125,7 @@ class YesNoReranker:
 
     def __init__(self, *, model: str = "", chars: int = 2000) -> None:
         self.model = model
+        self.chars = chars
         self._fit = _WindowFit(chars)
         self._said: list[str] = []
         self._by_logprobs: bool | None = None
@@ -222,6 +223,7 @@ class ListwiseReranker:
         self.model = model
         self.window = window
         self.stride = stride
+        self.chars = chars
         self._fit = _WindowFit(chars)
         self._orders = self._partial = self._left_out = 0
 
@@ -231,7 +233,7 @@ class ListwiseReranker:
         if not self._partial:
             return self._fit.notes
         return [
-            f"{self._partial:,} of {self._orders:,} orders left texts out ({self._left_out:,} in all): these follow "
+            f"{self._partial:,} of {self._orders:,} orders left texts out ({self._left_out:,} in total): these follow "
             "the texts that were named, in the order they had",
             *self._fit.notes,
         ]
