@@ -55,9 +55,12 @@ def sqlite_content(path: Path) -> SqliteContent | None:
     if not log.is_file() or not log.stat().st_size:
         try:
             return _content(path, "immutable=1")
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             pass
-    return _content(path, "mode=ro")
+    try:
+        return _content(path, "mode=ro")
+    except UnicodeDecodeError as err:  # of SQLite's message, which repeats what is damaged
+        raise sqlite3.DatabaseError(f"the database is damaged: {err}") from err
 
 
 def _content(path: Path, how: str) -> SqliteContent:
