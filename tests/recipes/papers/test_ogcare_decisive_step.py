@@ -42,6 +42,7 @@ from tests.recipes.support import a_context
         "pain after the formula was started",
         "The platelet count recovered after tacrolimus was added",
         "Sepsis developed before antibiotics were begun",
+        "the pain improved and the nerve block was stopped",
         "This report of a rare tumour",
         "The decisive step is the one test that is new",
     ],
@@ -74,6 +75,7 @@ def test_findings_and_remarks_are_not_actions(step: str) -> None:
         "the patient received an elemental formula and improved",
         "cyclosporine because antibodies were detected",
         "delayed closure until the swelling resolved",
+        "ultrasound-guided improved fascia iliaca compartment block with light general anesthesia",
     ],
 )
 def test_what_physicians_did_is_an_action(step: str) -> None:
