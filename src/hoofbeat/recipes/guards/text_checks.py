@@ -103,6 +103,8 @@ _SPELT = re.compile(r"[a-z]+|[^\sa-z]")
 _TWENTY, _HUNDRED = 20, 100
 _BROKEN_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3})(?:,\s|\s,\s?)(?=(\d{3})(?!\d))")
 _BROKEN_DECIMAL = re.compile(r"(?<![\d.,])(\d+)(?:[.\u00b7]\s|\s[.\u00b7]\s?|\u00b7)(?=(\d{1,2})(?![\d.]))")
+_RAISED_POWER = re.compile(r"[\u00d7x*]\s?10(\d{1,2})\s?/")
+_DEGREES = re.compile(r"(\d+)\s?\u00b0")
 _POINTS_FOR_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?![\d,])")
 
 
@@ -116,6 +118,7 @@ def new_numbers(text: str, source: str) -> list[str]:
     held = {_number(piece) for piece in re.findall(r"\d+(?:[.,]\d+)*", source)} | set(numbers(source))
     held |= {part for piece in re.findall(r"\d+(?:[.,]\d+)*", source) for part in re.findall(r"\d+", piece)}
     held |= _spelt_numbers(source) | _mended_numbers(source)
+    held |= {degrees for degrees in _DEGREES.findall(text) if degrees + "0" in held}  # "(900)" for 90\u00b0
     return [number for number in dict.fromkeys(numbers(text)) if number not in held]
 
 
@@ -148,12 +151,13 @@ def _spelt_numbers(text: str) -> set[str]:
 def _mended_numbers(source: str) -> set[str]:
     """What numbers of a source may mean that print broke or that are written as elsewhere.
 
-    1137 for "1, 137, 470, and 620 cells", 11.5 for "11. 5 g/dl" and "11·5 g/dl", 380000 for "380.000/mm3". A text may
-    have the number either way: whoever mends a misprint does not invent one.
+    1137 for "1, 137, 470, and 620 cells", 11.5 for "11. 5 g/dl" and "11·5 g/dl", 380000 for "380.000/mm3", 10 and 9
+    for "12.94 × 109/L". A text may have the number either way: whoever mends a misprint does not invent one.
     """
     thousands = {head + rest for head, rest in _BROKEN_NUMBER.findall(source)}
     decimals = {_number(f"{head}.{rest}") for head, rest in _BROKEN_DECIMAL.findall(source)}
-    return thousands | decimals | {each.replace(".", "") for each in _POINTS_FOR_THOUSANDS.findall(source)}
+    powers = {each for exponent in _RAISED_POWER.findall(source) for each in ("10", exponent)}
+    return thousands | decimals | powers | {each.replace(".", "") for each in _POINTS_FOR_THOUSANDS.findall(source)}
 
 
 def _number(text: str) -> str:
