@@ -205,24 +205,62 @@ _WITHOUT_END = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) 
 _COLUMNS = ", ".join(f"x AS {name}" for name in COLUMNS.split(","))
 
 
+def _other_calls(one: str, other: str) -> str:
+    """The table made anew, with something else in place of one column."""
+    assert one in _SCHEMA
+    return f"DROP TABLE calls; {_SCHEMA.replace(one, other)}"
+
+
 @pytest.mark.parametrize(
     "statement",
     [
         "CREATE TRIGGER t AFTER INSERT ON calls BEGIN DELETE FROM calls WHERE key = NEW.key; END",
         f"DROP TABLE calls; CREATE VIEW calls AS {_WITHOUT_END}{_COLUMNS} FROM n",
         f"CREATE VIEW more AS {_WITHOUT_END} x FROM n",
+        "CREATE VIRTUAL TABLE more USING fts5(x); PRAGMA writable_schema=1;"
+        " UPDATE sqlite_master SET sql=replace(sql, 'CREATE ', 'CREATE/**/') WHERE name='more'",
+        "CREATE UNIQUE INDEX more ON calls (model)",
+        "CREATE TRIGGER calls AFTER INSERT ON calls BEGIN DELETE FROM calls WHERE key = NEW.key; END",
+        "CREATE INDEX more ON calls (length(hex(zeroblob(90))))",
+        _other_calls("made INTEGER NOT NULL", "made INTEGER NOT NULL, CHECK (made < 0)"),
+        _other_calls("made INTEGER NOT NULL", "made INTEGER NOT NULL CHECK (length(hex(zeroblob(90))) > 0)"),
+        _other_calls("model TEXT NOT NULL", "model TEXT NOT NULL UNIQUE ON CONFLICT REPLACE"),
+        _other_calls("model TEXT NOT NULL", "model TEXT NOT NULL COLLATE NOCASE"),
+        _other_calls("reply BLOB NOT NULL", "reply BLOB NOT NULL, more GENERATED ALWAYS AS (reply) VIRTUAL"),
+        _other_calls("reply BLOB NOT NULL", "more BLOB NOT NULL, reply BLOB NOT NULL"),
     ],
 )
 def test_a_ledger_that_brings_code_is_refused_and_not_changed(tmp_path: Path, statement: str) -> None:
-    """A trigger could lose replies that were paid for; a view can run without end, and no signal stops it."""
+    """A trigger could lose replies that were paid for, and so could a condition, which `INSERT OR IGNORE` obeys without
+    a word; a view can run without end, and no signal stops it."""
     path = tmp_path / "l.sqlite"
     with Ledger(path) as ledger:
         put(ledger, entry("a"))
     somebodys(path, statement)
     before = path.read_bytes()
-    with pytest.raises(HostileInputError, match=r"runs code that Hoofbeat did not put there: (t|calls|more)"):
+    with pytest.raises(HostileInputError, match=r"has parts that Hoofbeat did not make: (t|calls|more)"):
         Ledger(path)
     assert path.read_bytes() == before
+
+
+def test_a_ledger_with_columns_in_another_order_is_refused(tmp_path: Path) -> None:
+    """Rows are written by place: a reply would be read where its request is."""
+    made = _SCHEMA.replace("request BLOB", "one BLOB").replace("reply BLOB", "request BLOB").replace("one ", "reply ")
+    somebodys(tmp_path / "l.sqlite", made)
+    with pytest.raises(InputError, match="is not a ledger"):
+        Ledger(tmp_path / "l.sqlite")
+
+
+def test_ledgers_of_the_first_versions_are_opened(tmp_path: Path) -> None:
+    tables = _SCHEMA.replace("made INTEGER NOT NULL\n)", "made INTEGER NOT NULL\n) WITHOUT ROWID")
+    somebodys(
+        tmp_path / "l.sqlite", f"{tables} CREATE INDEX IF NOT EXISTS calls_made ON calls (made); CREATE TABLE x (y);"
+    )
+    for _ in range(2):
+        with Ledger(tmp_path / "l.sqlite") as ledger:
+            put(ledger, entry("a"))
+            assert ledger.get(key_of("a")) == b'{"text":"a"}'
+            ledger.stats()
 
 
 def test_a_file_that_is_no_database_keeps_its_mode(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ CREATE TABLE IF NOT EXISTS troubles (
     PRIMARY KEY (model, kind)
 ) WITHOUT ROWID;
 """
+_EARLIER = ("CREATE TABLE calls (key) WITHOUT ROWID", "CREATE INDEX calls_made ON calls (made)")
+"""Parts of ledgers that the first versions made."""
 _SELECT = "SELECT reply, made FROM calls WHERE key=?"
 _INSERT = "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?)"
 _COUNT_TROUBLE = "INSERT INTO troubles VALUES (?,?,?) ON CONFLICT DO UPDATE SET count=count+excluded.count"
@@ -283,16 +285,17 @@ def _refuse_other_files(path: Path) -> None:
 
     A ledger whose making was killed has no table yet, or only the first one.
     """
-    from hoofbeat.store.sqlite_files import refuse_foreign_code, sqlite_content  # noqa: PLC0415 - help needs no ledger
+    from hoofbeat.store.sqlite_files import refuse_foreign_parts, sqlite_content  # noqa: PLC0415 - help needs no ledger
 
     with _readable_errors(path):
         content = sqlite_content(path)
     if content is None or content.is_empty:
         return
-    if "calls" in content.tables:
-        refuse_foreign_code(content, path)
-    if {*COLUMNS.split(",")} <= {*content.tables.get("calls", ())}:
-        return
+    columns = content.tables.get("calls", ())
+    if {*COLUMNS.split(",")} <= {*columns}:
+        refuse_foreign_parts(content, path, (*_SCHEMA.split(";"), *_EARLIER))
+        if ",".join(columns) == COLUMNS:  # rows are written by place
+            return
     raise InputError(
         "this database is not a ledger: another program made it",
         where=str(path),

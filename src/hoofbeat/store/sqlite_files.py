@@ -2,11 +2,13 @@
 
 Opening a database for use changes it: its mode, its write-ahead log, its tables. A file that another program made must
 stay as it is, so whoever is about to open one looks here first. A file may also bring what SQLite runs by itself: a
-trigger that deletes what was just written, a view without end that no signal stops.
+trigger that deletes what was just written, a condition or an index by which a row is left out without a word, a view
+without end that no signal stops. So its tables, indexes and triggers must be those that Hoofbeat makes.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -21,21 +23,23 @@ _COLUMNS = (
     "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
     " WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY m.name, c.cid"
 )
-
-
-_RUNS = "SELECT name, sql FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
+_MADE = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+_SQLITES_OWN = re.compile(r"CREATE TABLE sqlite_(?:sequence|stat\d)\([\w,]+\)")
+_TABLE = re.compile(r"CREATE TABLE (?!sqlite_)", re.IGNORECASE)
+_TYPES = {"bigint", "blob", "boolean", "double", "float", "integer", "precision", "real", "text"}
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\w+|\S")
 
 
 class SqliteContent(NamedTuple):
     """The columns of every table, and the two numbers by which programs mark their files (0 where none did).
 
-    `runs` are views, triggers and virtual tables, by name, with how they were made.
+    `made` are the statements by which tables, indexes, views and triggers were made, each with its name.
     """
 
     tables: Mapping[str, tuple[str, ...]]
     version: int
     application: int
-    runs: Mapping[str, str] = {}
+    made: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -68,19 +72,52 @@ def _content(path: Path, how: str) -> SqliteContent:
         version, application = (
             int(database.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("user_version", "application_id")
         )
-        runs = {str(name): str(made) for name, made in database.execute(_RUNS)}
+        made = tuple((str(name), str(statement)) for name, statement in database.execute(_MADE))
         tables: dict[str, tuple[str, ...]] = {}
         for table, column in database.execute(_COLUMNS):
             tables[table] = (*tables.get(table, ()), column)
-    return SqliteContent(tables, version, application, runs)
+    return SqliteContent(tables, version, application, made)
 
 
-def refuse_foreign_code(content: SqliteContent, path: Path, known: Iterable[str] = ()) -> None:
-    """Refuse a file with a view, trigger or virtual table that is not among those `known`, by how they are made."""
-    own = set(known)
-    if foreign := [name for name, made in content.runs.items() if made not in own]:
+def refuse_foreign_parts(content: SqliteContent, path: Path, own: Iterable[str]) -> None:
+    """Refuse a file with a part that none of our `own` statements makes.
+
+    A table of ours may lack columns, which a later layout added. Tables of other names do nothing, so they may stay.
+    """
+    known: dict[str, set[str]] = {}
+    for statement in own:
+        head, parts = _form(statement)
+        known.setdefault(head, set()).update(parts)
+    foreign = []
+    for name, statement in content.made:
+        head, parts = _form(statement)
+        if head in known:
+            if not parts <= known[head]:
+                foreign.append(name)
+        elif not _SQLITES_OWN.fullmatch(statement) and not _TABLE.match(statement):
+            foreign.append(name)
+    if foreign:
         raise HostileInputError(
-            f"the database runs code that Hoofbeat did not put there: {some_of(foreign, 3)}",
+            f"the database has parts that Hoofbeat did not make: {some_of(foreign, 3)}",
             where=str(path),
-            fix="do not use this file; name another one",
+            fix="do not use this file, because they may lose or change what is written to it; name another one",
         )
+
+
+def _form(statement: str) -> tuple[str, set[str]]:
+    """What a statement makes, and for a table its columns and conditions.
+
+    Space, quotes and names of types are left out: they may differ between versions of what wrote the statement.
+    """
+    tokens = [each.strip('"`').lower() for each in _TOKEN.findall(re.sub(r"(?i)\bIF NOT EXISTS\b", "", statement))]
+    if tokens[:2] != ["create", "table"]:
+        return " ".join(tokens), set()
+    parts: list[list[str]] = [[]]
+    depth = 0
+    for token in tokens[3:]:
+        depth += (token == "(") - (token == ")")
+        if (token == "," and depth == 1) or (token, depth) in (("(", 1), (")", 0)):
+            parts.append([])
+        elif token not in _TYPES:
+            parts[-1].append(token)
+    return " ".join(tokens[:3]), {" ".join(part) for part in parts if part}
