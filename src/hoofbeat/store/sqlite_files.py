@@ -27,7 +27,7 @@ _MADE = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 _SQLITES_OWN = re.compile(r"CREATE TABLE sqlite_(?:sequence|stat\d)\([\w,]+\)")
 _TABLE = re.compile(r"CREATE TABLE (?!sqlite_)", re.IGNORECASE)
 _TYPES = {"bigint", "blob", "boolean", "double", "float", "integer", "precision", "real", "text"}
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\w+|\S")
+_WORD = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\w+|\S")
 
 
 class SqliteContent(NamedTuple):
@@ -109,15 +109,15 @@ def _form(statement: str) -> tuple[str, set[str]]:
 
     Space, quotes and names of types are left out: they may differ between versions of what wrote the statement.
     """
-    tokens = [each.strip('"`').lower() for each in _TOKEN.findall(re.sub(r"(?i)\bIF NOT EXISTS\b", "", statement))]
-    if tokens[:2] != ["create", "table"]:
-        return " ".join(tokens), set()
+    words = [each.strip('"`').lower() for each in _WORD.findall(re.sub(r"(?i)\bIF NOT EXISTS\b", "", statement))]
+    if words[:2] != ["create", "table"]:
+        return " ".join(words), set()
     parts: list[list[str]] = [[]]
     depth = 0
-    for token in tokens[3:]:
-        depth += (token == "(") - (token == ")")
-        if (token == "," and depth == 1) or (token, depth) in (("(", 1), (")", 0)):
+    for word in words[3:]:
+        depth += (word == "(") - (word == ")")
+        if (word == "," and depth == 1) or (word, depth) in (("(", 1), (")", 0)):
             parts.append([])
-        elif token not in _TYPES:
-            parts[-1].append(token)
-    return " ".join(tokens[:3]), {" ".join(part) for part in parts if part}
+        elif word not in _TYPES:
+            parts[-1].append(word)
+    return " ".join(words[:3]), {" ".join(part) for part in parts if part}
