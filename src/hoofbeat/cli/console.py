@@ -211,6 +211,11 @@ class Screen:
             if model.troubles:
                 line += f". Retried or counted as failed: {_listed(dict(model.troubles))}"
             self.say(line)
+            for place, count in sorted(model.elsewhere.items()):
+                self.say(
+                    f"{model.spec}: {count_of(count, 'reply', 'replies')} in the ledger came from "
+                    f"{place[:200]}, where this command sends no calls"
+                )
             if model.flagged:
                 self._tell_flagged(model)
             if model.starved:

@@ -158,6 +158,8 @@ class Model:
         self.retries = 0
         self.made = 0
         self.cached = 0
+        self.elsewhere: Counter[str] = Counter()
+        """Endpoints that this model's calls don't go to, and how many of the replies in the ledger came from each."""
         self._used: set[bytes] = set()
         self._tokens_in = 0
         self._tokens_out = 0
@@ -187,6 +189,11 @@ class Model:
         address: str = getattr(self.backend, "address", "")
         is_told = address in self.identity or (self.identity.startswith("openai:") and address == OPENAI)
         return "" if is_told or is_loopback(address) else address
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        """The addresses that replies may come from."""
+        return getattr(self.backend, "places", ())
 
     @property
     def endpoints(self) -> tuple[EndpointFigures, ...]:
@@ -283,6 +290,8 @@ class Model:
             kept = await self._kept(key)
         if kept is not None:
             self.cached += 1
+            if kept.endpoint and kept.endpoint not in self._places:
+                self.elsewhere[kept.endpoint] += 1
             result = kept
             self._account(key, result.usage)
         elif (waiting := self._in_flight.get(key)) is not None:
