@@ -52,7 +52,8 @@ def commands(folder: Path, others: Path, out: Path) -> list[list[str]]:
         case "audit":
             second = str(others / "audit-2")
             found += [["audit", "table", path], ["audit", "cases", path], ["audit", "export", path, *to]]
-            found += [["audit", "compare", path, second, *to], ["audit", "gate", second, path, "--fail-if", "newly_silent > 99", *to]]
+            found += [["audit", "compare", path, second, *to]]
+            found += [["audit", "gate", second, path, "--fail-if", "newly_silent > 99", *to]]
             found += [["review", path, *store]]
         case "bench":
             corpus = str(others / "cases")

@@ -20,6 +20,7 @@ import msgspec
 from hoofbeat.errors import BatchPending, HoofbeatError, TrustNeeded, UsageError, did_you_mean
 from hoofbeat.registry import registry
 from hoofbeat.text import for_terminal
+from hoofbeat.trust import parse_toml
 from hoofbeat.version import __version__
 
 __all__ = ["cli", "main"]
@@ -267,7 +268,7 @@ def _of_config(words: list[str]) -> list[Path]:
     named = _taken([word for word in words if word != "--"], _CONFIG)[1] if _CONFIG in " ".join(words) else []
     file = Path(named[-1] if named else os.environ.get("HOOFBEAT_CONFIG") or "hoofbeat.toml")
     try:
-        plugins = tomllib.loads(file.read_text(encoding="utf-8")).get("plugins", [])
+        plugins = parse_toml(file.read_text(encoding="utf-8")).get("plugins", [])
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         return []
     if not isinstance(plugins, list) or not all(isinstance(each, str) for each in plugins):

@@ -25,6 +25,7 @@ from msgspec import Struct
 from hoofbeat.cli.console import Screen, note_target
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.registry import Extension, registry
+from hoofbeat.trust import parse_toml
 
 if TYPE_CHECKING:
     from hoofbeat.models import Model
@@ -60,7 +61,7 @@ def _configured(named: Path | None, key: str, default: T) -> T:
     """What the configuration says; a file that can't be read is left to whoever needs more of it."""
     file = named or Path(os.environ.get("HOOFBEAT_CONFIG") or "hoofbeat.toml")
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8")).get(key, default)
+        found = parse_toml(file.read_text(encoding="utf-8")).get(key, default)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         return default
     if type(found) is not type(default):

@@ -60,7 +60,7 @@ from hoofbeat.store.artefact import Cost
 from hoofbeat.store.ledger_base import CallLedger
 from hoofbeat.store.ledger_places import LedgerPlace, ledger_place, open_ledger
 from hoofbeat.store.postgres import PostgresServer, is_postgres
-from hoofbeat.trust import FolderConfig, found_config, is_loopback, is_this_machine
+from hoofbeat.trust import FolderConfig, found_config, is_loopback, is_this_machine, parse_toml
 from hoofbeat.window import ContextWindow
 
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
@@ -128,7 +128,7 @@ def load_config(path: Path | None = None) -> Config:
             raise UsageError("there is no such configuration file", where=str(file), fix="check --config")
         return Config()
     try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+        raw = parse_toml(file.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         raise UsageError(f"the configuration can't be read: {err}", where=str(file), fix="correct the file") from err
     _refuse_secrets(raw, file)
