@@ -67,8 +67,12 @@ def parse_toml(text: str) -> dict[str, Any]:
     """
     try:
         parsed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
     except RecursionError:
         raise tomllib.TOMLDecodeError("it is nested too deeply") from None
+    except ValueError:  # thousands of digits
+        raise tomllib.TOMLDecodeError("a number is too long") from None
     level: list[object] = [parsed]
     for _ in range(_MAX_DEPTH):
         level = [inner for each in level for inner in _inside(each)]
