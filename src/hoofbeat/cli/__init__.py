@@ -20,7 +20,6 @@ import msgspec
 from hoofbeat.errors import BatchPending, HoofbeatError, TrustNeeded, UsageError, did_you_mean
 from hoofbeat.registry import registry
 from hoofbeat.text import for_terminal
-from hoofbeat.trust import parse_toml
 from hoofbeat.version import __version__
 
 __all__ = ["cli", "main"]
@@ -267,6 +266,10 @@ def _of_config(words: list[str]) -> list[Path]:
     """The plugins that the configuration names; a file that can't be read is left to whoever needs it."""
     named = _taken([word for word in words if word != "--"], _CONFIG)[1] if _CONFIG in " ".join(words) else []
     file = Path(named[-1] if named else os.environ.get("HOOFBEAT_CONFIG") or "hoofbeat.toml")
+    if not file.is_file():
+        return []
+    from hoofbeat.trust import found_config, parse_toml
+
     try:
         plugins = parse_toml(file.read_text(encoding="utf-8")).get("plugins", [])
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
@@ -274,8 +277,6 @@ def _of_config(words: list[str]) -> list[Path]:
     if not isinstance(plugins, list) or not all(isinstance(each, str) for each in plugins):
         raise UsageError("plugins must be a list of files", where=str(file), fix='write plugins = ["my_stage.py"]')
     if plugins:
-        from hoofbeat.trust import found_config
-
         found = found_config(Path(named[-1]) if named else None)[1]
         if found is not None:
             found.need(f"run {', '.join(plugins)} as plugins")
