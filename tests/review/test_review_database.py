@@ -16,6 +16,7 @@ from hoofbeat.review.review_records import DatabaseError, ItemLabel, ReviewRefus
 from hoofbeat.review.review_store import ReviewStore
 from tests.postgres import new_postgres_url, postgres_folder
 from tests.review.stores import make_study
+from tests.store.test_call_ledger import plant_journal
 
 
 def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> SaveResult:
@@ -255,6 +256,17 @@ def test_a_reviews_file_whose_tables_have_other_conditions_is_refused(
         connection.execute(made.replace(one, other))
     with pytest.raises(HostileInputError, match=f"has parts that Hoofbeat did not make: {table}"):
         ReviewStore.open(str(path))
+
+
+def test_a_journal_beside_a_reviews_file_that_would_remove_a_file_is_refused(tmp_path: Path) -> None:
+    victim, path = tmp_path / "notes.txt", tmp_path / "review.db"
+    victim.write_text("mine")
+    with ReviewStore.open(str(path)):
+        pass
+    plant_journal(path, victim)
+    with pytest.raises(HostileInputError, match="names another file"):
+        ReviewStore.open(str(path))
+    assert victim.read_text() == "mine"
 
 
 def test_a_reviews_file_of_an_earlier_layout_is_opened(tmp_path: Path) -> None:

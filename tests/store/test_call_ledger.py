@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import resource
 import sqlite3
+import struct
 import subprocess
 import sys
 import zlib
@@ -241,6 +243,48 @@ def test_a_ledger_that_brings_code_is_refused_and_not_changed(tmp_path: Path, st
     with pytest.raises(HostileInputError, match=r"has parts that Hoofbeat did not make: (t|calls|more)"):
         Ledger(path)
     assert path.read_bytes() == before
+
+
+def plant_journal(path: Path, victim: Path) -> None:
+    """A journal as one of several databases leaves it that were changed together: it names a file that lists them all.
+
+    SQLite takes the change back and then removes the file that is named, whatever it is.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=DELETE")
+        size, count = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
+    head = (magic + struct.pack(">IIIII", 0, 0, count, 512, size)).ljust(512, b"\0")
+    end = struct.pack(">II", len(name), sum(name)) + magic
+    path.with_name(f"{path.name}-journal").write_bytes(head + struct.pack(">I", 0x40000000 // size + 1) + name + end)
+
+
+def test_a_journal_that_would_remove_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
+    victim = tmp_path / "notes.txt"
+    victim.write_text("mine")
+    path = tmp_path / "folder" / "l.sqlite"
+    with Ledger(path) as ledger:
+        put(ledger, entry("a"))
+    plant_journal(path, victim)
+    with pytest.raises(HostileInputError, match="names another file"):
+        Ledger(path)
+    assert victim.read_text() == "mine"
+    with closing(sqlite3.connect(path)) as plain:
+        plain.execute("SELECT * FROM calls")
+    assert not victim.exists(), "that is what SQLite does by itself"
+
+
+@pytest.mark.parametrize("beside", ["-journal", "-wal", "-shm", "-claims"])
+def test_links_beside_a_ledger_are_not_followed(tmp_path: Path, beside: str) -> None:
+    path = tmp_path / "folder" / "l.sqlite"
+    with Ledger(path) as ledger:
+        put(ledger, entry("a"))
+    link = path.with_name(path.name + beside)
+    link.unlink(missing_ok=True)
+    link.symlink_to(tmp_path / "new.txt")
+    with pytest.raises(HostileInputError, match="is a link"):
+        Ledger(path)
+    assert not (tmp_path / "new.txt").exists()
 
 
 def test_a_ledger_with_columns_in_another_order_is_refused(tmp_path: Path) -> None:

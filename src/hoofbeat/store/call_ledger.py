@@ -308,7 +308,7 @@ class _KeyLocks:
 
     def __init__(self, path: Path) -> None:
         with output_errors(path):
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
     def take(self, key: str) -> bool:
         """Lock a key; False where another has it."""

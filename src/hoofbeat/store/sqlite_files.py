@@ -53,6 +53,7 @@ def sqlite_content(path: Path) -> SqliteContent | None:
     Raises `sqlite3.Error` where it is not a database. One that nobody is writing to is read without locks: with them,
     SQLite leaves files beside a database that has a write-ahead log, even if it only reads.
     """
+    _refuse_beside(path)
     if not path.is_file() or not path.stat().st_size:
         return None
     log = path.with_name(f"{path.name}-wal")
@@ -65,6 +66,30 @@ def sqlite_content(path: Path) -> SqliteContent | None:
         return _content(path, "mode=ro")
     except UnicodeDecodeError as err:  # of SQLite's message, which repeats what is damaged
         raise sqlite3.DatabaseError(f"the database is damaged: {err}") from err
+
+
+def _refuse_beside(path: Path) -> None:
+    """Refuse links in place of SQLite's files beside a database, and a journal that names another file.
+
+    SQLite removes that file once it has taken back what the journal says, whatever file it is. Only programs that
+    change several databases together write such a name, at the journal's end.
+    """
+    for place in dict.fromkeys((path, path.resolve())):
+        for beside in (place.with_name(f"{place.name}-{kind}") for kind in ("journal", "wal", "shm", "claims")):
+            if beside.is_symlink():
+                raise HostileInputError("a file beside the database is a link", where=str(beside), fix=_REMOVE)
+    journal = path.resolve().with_name(f"{path.resolve().name}-journal")
+    if journal.is_file():
+        with journal.open("rb") as stream:
+            stream.seek(max(0, journal.stat().st_size - len(_JOURNAL)))
+            if stream.read() == _JOURNAL:
+                raise HostileInputError(
+                    "the database's journal names another file, which would be removed", where=str(journal), fix=_REMOVE
+                )
+
+
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+_REMOVE = "do not use this database, or remove this file if you know where it is from"
 
 
 def _content(path: Path, how: str) -> SqliteContent:
