@@ -16,7 +16,7 @@ from hoofbeat.review.review_records import DatabaseError, ItemLabel, ReviewRefus
 from hoofbeat.review.review_store import ReviewStore
 from tests.postgres import new_postgres_url, postgres_folder
 from tests.review.stores import make_study
-from tests.store.test_call_ledger import plant_journal
+from tests.store.test_call_ledger import plant_earlier_content, plant_journal
 
 
 def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> SaveResult:
@@ -267,6 +267,15 @@ def test_a_journal_beside_a_reviews_file_that_would_remove_a_file_is_refused(tmp
     with pytest.raises(HostileInputError, match="names another file"):
         ReviewStore.open(str(path))
     assert victim.read_text() == "mine"
+
+
+def test_what_a_journal_puts_back_is_looked_at_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "review.db"
+    with ReviewStore.open(str(path)):
+        pass
+    plant_earlier_content(path, "CREATE TRIGGER t AFTER INSERT ON review_labels BEGIN DELETE FROM review_labels; END")
+    with pytest.raises(HostileInputError, match="did not make: t"):
+        ReviewStore.open(str(path))
 
 
 def test_a_reviews_file_of_an_earlier_layout_is_opened(tmp_path: Path) -> None:

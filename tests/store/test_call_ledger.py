@@ -274,6 +274,32 @@ def test_a_journal_that_would_remove_a_file_elsewhere_is_refused(tmp_path: Path)
     assert not victim.exists(), "that is what SQLite does by itself"
 
 
+def plant_earlier_content(path: Path, statement: str) -> None:
+    """A journal by which SQLite, when it opens this file, puts back what was never there: the result of a statement."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=DELETE")
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+    whole = path.read_bytes()
+    somebodys(path, statement)
+    other = path.read_bytes()
+    path.write_bytes(whole)
+    records = [(at // size + 1, other[at : at + size]) for at in range(0, len(other), size)]
+    journal = struct.pack(">8sIIIII", bytes.fromhex("d9d505f920a163d7"), len(records), 0, len(records), 512, size)
+    journal = journal.ljust(512, b"\0")
+    for number, page in records:
+        journal += struct.pack(">I", number) + page + struct.pack(">I", sum(page[size - 200 :: -200][: size // 200]))
+    path.with_name(f"{path.name}-journal").write_bytes(journal)
+
+
+def test_what_a_journal_puts_back_is_looked_at_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "l.sqlite"
+    with Ledger(path) as ledger:
+        put(ledger, entry("a"))
+    plant_earlier_content(path, "CREATE TRIGGER t AFTER INSERT ON calls BEGIN DELETE FROM calls; END")
+    with pytest.raises(HostileInputError, match="did not make: t"):
+        Ledger(path)
+
+
 @pytest.mark.parametrize("beside", ["-journal", "-wal", "-shm", "-claims"])
 def test_links_beside_a_ledger_are_not_followed(tmp_path: Path, beside: str) -> None:
     path = tmp_path / "folder" / "l.sqlite"

@@ -24,10 +24,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.store.files import make_private, output_errors
 from hoofbeat.store.ledger_base import COLUMNS, CallLedger, LedgerEntry, LedgerRow, LedgerStats, conditions, unpack
+
+if TYPE_CHECKING:
+    from hoofbeat.store.sqlite_files import SqliteContent
 
 try:
     import fcntl
@@ -91,6 +95,9 @@ class Ledger(CallLedger):
         self._locks = _KeyLocks(path.with_name(path.name + "-claims"))
 
     def _prepare(self) -> None:
+        from hoofbeat.store.sqlite_files import content_of  # noqa: PLC0415 - help needs no ledger
+
+        _refuse_content(content_of(self._db), self.path)  # once more: a journal may have put something else there
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > _SCHEMA_VERSION:
             raise InputError(
@@ -285,11 +292,18 @@ def _refuse_other_files(path: Path) -> None:
 
     A ledger whose making was killed has no table yet, or only the first one.
     """
-    from hoofbeat.store.sqlite_files import refuse_foreign_parts, sqlite_content  # noqa: PLC0415 - help needs no ledger
+    from hoofbeat.store.sqlite_files import sqlite_content  # noqa: PLC0415 - help needs no ledger
 
     with _readable_errors(path):
         content = sqlite_content(path)
-    if content is None or content.is_empty:
+    if content is not None:
+        _refuse_content(content, path)
+
+
+def _refuse_content(content: SqliteContent, path: Path) -> None:
+    from hoofbeat.store.sqlite_files import refuse_foreign_parts  # noqa: PLC0415 - help needs no ledger
+
+    if content.is_empty:
         return
     columns = content.tables.get("calls", ())
     if {*COLUMNS.split(",")} <= {*columns}:

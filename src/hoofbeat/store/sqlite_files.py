@@ -94,13 +94,18 @@ _REMOVE = "do not use this database, or remove this file if you know where it is
 
 def _content(path: Path, how: str) -> SqliteContent:
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", timeout=_SECONDS, uri=True)) as database:
-        version, application = (
-            int(database.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("user_version", "application_id")
-        )
-        made = tuple((str(name), str(statement)) for name, statement in database.execute(_MADE))
-        tables: dict[str, tuple[str, ...]] = {}
-        for table, column in database.execute(_COLUMNS):
-            tables[table] = (*tables.get(table, ()), column)
+        return content_of(database)
+
+
+def content_of(database: sqlite3.Connection) -> SqliteContent:
+    """What is in an open database: also what SQLite put back into it from a journal when it was opened."""
+    version, application = (
+        int(database.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("user_version", "application_id")
+    )
+    made = tuple((str(name), str(statement)) for name, statement in database.execute(_MADE))
+    tables: dict[str, tuple[str, ...]] = {}
+    for table, column in database.execute(_COLUMNS):
+        tables[table] = (*tables.get(table, ()), column)
     return SqliteContent(tables, version, application, made)
 
 
