@@ -40,6 +40,11 @@ class Redactor:
         return self(_IN_ADDRESS.sub(REDACTED, text))
 
 
+def without_user(address: str) -> str:
+    """An address without the user and password in it."""
+    return _IN_ADDRESS.sub("", address).replace("://@", "://")
+
+
 def _encoded(secret: str) -> str:
     """A pattern for a secret with any of its characters URL-encoded."""
     forms = []

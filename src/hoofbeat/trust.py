@@ -21,10 +21,10 @@ import ipaddress
 import json
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from hoofbeat.errors import TrustNeeded, UsageError
@@ -60,6 +60,35 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
+def parse_toml(text: str) -> dict[str, Any]:
+    """A TOML text that somebody else may have written; one that is nested too deeply is damaged like any other.
+
+    Raises `tomllib.TOMLDecodeError`.
+    """
+    try:
+        parsed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("it is nested too deeply") from None
+    except ValueError:  # thousands of digits
+        raise tomllib.TOMLDecodeError("a number is too long") from None
+    level: list[object] = [parsed]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return parsed
+    raise tomllib.TOMLDecodeError("it is nested too deeply")
+
+
+_MAX_DEPTH = 50
+
+
+def _inside(value: object) -> Iterable[object]:
+    found = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (each for each in found if isinstance(each, dict | list))
+
+
 class FolderConfig(NamedTuple):
     """A configuration that was found in the current folder, not named: where it is, and a hash of its content.
 
@@ -76,7 +105,7 @@ class FolderConfig(NamedTuple):
         with suppress(OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError):
             content = file.read_bytes()
             digest.update(content)
-            for path in _named_files(file.absolute(), tomllib.loads(content.decode())):
+            for path in _named_files(file.absolute(), parse_toml(content.decode())):
                 digest.update(_file_digest(path))
         return cls(file.absolute(), digest.hexdigest())
 
@@ -162,7 +191,7 @@ def _allowed_hosts(variable: str) -> Sequence[str]:
     """The hosts that the user's own file allows a variable's value to be sent to."""
     file = user_folder() / "allowed.toml"
     try:
-        hosts = tomllib.loads(file.read_text(encoding="utf-8")).get("keys", {}).get(variable, [])
+        hosts = parse_toml(file.read_text(encoding="utf-8")).get("keys", {}).get(variable, [])
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as err:

@@ -188,7 +188,8 @@ class Chaos:
             self._main(words)
 
         code, _, _ = golden.run(main, step, folder, cache, loud=False)
-        return code, int(counted.read_text("ascii")) if counted.exists() else 0
+        written = counted.read_text("ascii") if counted.exists() else ""
+        return code, int(written or 0)  # empty where the kill came while it was written
 
     def trial(self, number: int, at_most: int, *, keep: bool = False) -> Trial:
         """One trial, with the kills that the seed and its number decide."""

@@ -52,7 +52,8 @@ def commands(folder: Path, others: Path, out: Path) -> list[list[str]]:
         case "audit":
             second = str(others / "audit-2")
             found += [["audit", "table", path], ["audit", "cases", path], ["audit", "export", path, *to]]
-            found += [["audit", "compare", path, second, *to], ["audit", "gate", second, path, *to]]
+            found += [["audit", "compare", path, second, *to]]
+            found += [["audit", "gate", second, path, "--fail-if", "newly_silent > 99", *to]]
             found += [["review", path, *store]]
         case "bench":
             corpus = str(others / "cases")
@@ -64,7 +65,7 @@ def commands(folder: Path, others: Path, out: Path) -> list[list[str]]:
         case "ranked":
             found += [["compare", path, str(others / "ranked-2"), *to]]
         case _:
-            found += [["judge", path, "--scorer", "exact", *to], ["review", path, *store]]
+            found += [["judge", path, "--by", "exact", *to], ["review", path, *store]]
             found += [["compare", path, str(others / ("run" if folder.name == "judged" else "judged")), *to]]
     return found
 
@@ -145,6 +146,16 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[list[str]]
         return int(ended.value.code or 0)
 
     return code_of
+
+
+@pytest.mark.parametrize("kind", sorted({table.partition("/")[0] for table in TABLES}))
+def test_the_commands_read_folders_that_are_whole(
+    kind: str, folders: Path, tmp_path: Path, run: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in commands(folders / kind, folders, tmp_path / "out"):
+        code = run(words)
+        assert code == 0, (words, capsys.readouterr().err)
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
 
 
 @pytest.mark.parametrize("table", TABLES)

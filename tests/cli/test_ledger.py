@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,29 @@ def test_replies_of_earlier_commands_are_counted_with_their_dates(tmp_path: Path
         assert "5 replies from earlier commands, made 2023-11-14" in second.stderr
         told = json_of(hoofbeat(*words, "--json", folder=tmp_path))["earlier_replies"]
         assert told == {"count": 5, "first": "2023-11-14", "last": "2023-11-14"}
+
+
+def test_a_time_before_all_times_does_not_end_a_command(tmp_path: Path) -> None:
+    invented_benchmark(tmp_path / "bench", 2)
+    with FaultServer() as server:
+        words = ["answer", "bench", "-o", "out", "--ledger", "l.sqlite", "--model", server.spec()]
+        hoofbeat(*words, folder=tmp_path)
+        with closing(sqlite3.connect(tmp_path / "l.sqlite")) as database, database:
+            database.execute("UPDATE calls SET made = -9000000000000000")
+        told = json_of(hoofbeat(*words, "--json", folder=tmp_path))["earlier_replies"]
+    assert told["count"] == 2
+
+
+def test_replies_from_an_endpoint_that_a_command_does_not_call_are_told(tmp_path: Path) -> None:
+    """Models with the same identity share answers: whoever uses them should know from where they came."""
+    invented_benchmark(tmp_path / "bench", 3)
+    words = ["answer", "bench", "-o", "out", "--ledger", "l.sqlite", "--model", "ours"]
+    with FaultServer() as one, FaultServer() as other:
+        said = []
+        for server in (one, one, other):
+            settings = f'[models.ours]\nspec = "{server.spec()}"\nidentity = "our-model"\n'
+            (tmp_path / "hoofbeat.toml").write_text(settings)
+            said.append(hoofbeat(*words, folder=tmp_path, extra={"HOOFBEAT_TRUST": "1"}).stderr)
+        assert ["in the ledger came from" in each for each in said] == [False, False, True]
+        assert f"3 replies in the ledger came from {one.url}, where this command sends no calls" in said[2]
+        assert other.asked.total() == 0

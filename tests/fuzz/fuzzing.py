@@ -20,6 +20,7 @@ import hashlib
 import itertools
 import json
 import logging
+import math
 import mmap
 import os
 import random
@@ -35,7 +36,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
@@ -73,20 +74,42 @@ class Outcome(NamedTuple):
         return f"{self.what} {self.place}"
 
 
+class Watch:
+    """Ends an input that takes more processor time than it may, within an eighth of a second.
+
+    One timer for all inputs: to set one for each takes longer than reading a small file.
+    """
+
+    TICK = 0.125
+
+    def __init__(self) -> None:
+        self._left = math.inf
+
+    def __enter__(self) -> Watch:
+        self._before = signal.signal(signal.SIGPROF, self._tick)
+        signal.setitimer(signal.ITIMER_PROF, self.TICK, self.TICK)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, self._before)
+
+    def begin(self, seconds: float) -> None:
+        """From now on this much time is left."""
+        self._left = seconds
+
+    def _tick(self, *_: object) -> None:
+        self._left -= self.TICK
+        if self._left < 0:
+            raise TooSlow
+
+
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
     """End what takes more processor time than this."""
-
-    def end(*_: object) -> None:
-        raise TooSlow
-
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
+    with Watch() as watch:
+        watch.begin(seconds)
         yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 class Reading:
@@ -97,15 +120,21 @@ class Reading:
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self._watch = Watch()
+        self._opened = ExitStack()
         self._root = tempfile.mkdtemp(prefix="hoofbeat-fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         self._count = 0
         self._peak = _forget_peak()
 
     def __enter__(self) -> Reading:
+        self._opened.callback(shutil.rmtree, self._root, ignore_errors=True)
+        self._opened.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        self._opened.enter_context(self._watch)
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._root, ignore_errors=True)
+        self._opened.close()
 
     def run(self, data: bytes, seconds: float = 0.0) -> Outcome:
         """Read one input."""
@@ -114,9 +143,11 @@ class Reading:
         folder.mkdir()
         began = time.perf_counter()
         try:
-            with limited(seconds or MAX_SECONDS), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            self._watch.begin(seconds or MAX_SECONDS)
+            try:
                 outcome = Outcome(str(self.target.read(data, folder))[:200])
+            finally:
+                self._watch.begin(math.inf)
         except HoofbeatError as err:
             what = re.sub(r"[^a-z ]+|hoofbeat-fuzz-.*", "", err.what.lower())[:60]
             outcome = Outcome(f"{type(err).__name__} {what}")
@@ -253,9 +284,10 @@ def fuzz(
         seen = {reading.run(data).signature for data in kept}
         for data in kept if traced else ():
             lines.new(partial(reading.run, data, 10 * MAX_SECONDS))
-        until = _used() + seconds
+        used = Used()
+        until = used.now() + seconds
         for at in range(begin, number):
-            if _used() > until:
+            if used.now() > until:
                 break
             rng = random.Random(f"{seed} {target.name} {at}")
             data = mutate(_one_of(kept, rng), rng, kept)
@@ -281,9 +313,21 @@ def _write_small(reading: Reading, data: bytes, outcome: Outcome) -> None:
     print(f"{reading.target.name}: {outcome.signature} -> {place}", flush=True)
 
 
-def _used() -> float:
-    """Processor time of this process and of those that it started and that have ended."""
-    return sum(os.times()[:4])
+class Used:
+    """Processor time of this process and of those that it started and that have ended.
+
+    Asked again only after a fiftieth of a second: it takes the system longer to tell than to read a small file.
+    """
+
+    def __init__(self) -> None:
+        self._asked = -math.inf
+        self._told = 0.0
+
+    def now(self) -> float:
+        """So many seconds, at most a little ago."""
+        if (clock := time.perf_counter()) - self._asked > 0.02:
+            self._asked, self._told = clock, sum(os.times()[:4])
+        return self._told
 
 
 def _one_of(kept: list[bytes], rng: random.Random) -> bytes:
@@ -351,9 +395,10 @@ def _be(target: Target, seed: int, seconds: float, number: int, begin: int, told
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         logging.disable(logging.CRITICAL)
-        began = _used()
+        used = Used()
+        began = used.now()
         for at, data in enumerate(fuzz(target, seed, seconds=seconds, number=number, begin=begin), begin + 1):
-            told.tell(at, _used() - began, data)
+            told.tell(at, used.now() - began, data)
     except BaseException:
         traceback.print_exc(file=sys.stdout)
         code = 1

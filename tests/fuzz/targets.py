@@ -71,7 +71,7 @@ from hoofbeat.retrieval.line import variants
 from hoofbeat.retrieval.query_tasks import query_task
 from hoofbeat.store import Ledger, open_artefact
 from hoofbeat.store.artefact import folder_problems
-from hoofbeat.store.tables import read_parquet, read_tsv
+from hoofbeat.store.tables import read_foreign_parquet, read_tsv
 from hoofbeat.trust import FolderConfig
 from tests.fuzz.samples import (
     AUDITED,
@@ -531,7 +531,7 @@ def targets() -> list[Target]:
         Target(
             "questions-csv", _seeds([b"id,question,A,B,answer\n1,What?,x,y,A\n", CSV]), partial(_questions, "q.csv")
         ),
-        Target("questions-parquet", lambda: [_table("parquet")], partial(_questions, "q.parquet")),
+        Target("questions-parquet", lambda: [_table("parquet")], partial(_questions, "q.parquet"), slow=True),
         Target("questions-arrow", lambda: [_table("arrow")], partial(_questions, "q.arrow"), slow=True),
         Target("predictions-jsonl", _seeds(guesses), partial(_predictions, "p.jsonl")),
         Target("predictions-csv", _seeds(guesses), partial(_predictions, "p.csv")),
@@ -564,7 +564,10 @@ def targets() -> list[Target]:
         ),
         Target("table-tsv", _seeds([b"a\tb\n1\t2\n"]), partial(_in_file, lambda p: list(read_tsv(p)), "t.tsv")),
         Target(
-            "table-parquet", lambda: [_table("parquet")], partial(_in_file, lambda p: [read_parquet(p)], "t.parquet")
+            "table-parquet",
+            lambda: [_table("parquet")],
+            partial(_in_file, lambda p: [read_foreign_parquet(p)], "t.parquet"),
+            slow=True,
         ),
         *(Target(name, seeds, partial(_in_file, read, file)) for name, file, seeds, read in files),
         *(

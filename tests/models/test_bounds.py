@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
+from hoofbeat.ask.ask_jobs import cancellable_model
 from hoofbeat.errors import BatchPending, BudgetSpent, ModelError
 from hoofbeat.models import Budget, Reply, bounds
 from hoofbeat.models.bounds import MAX_BODY, MAX_COUNT, within_bounds
@@ -248,6 +249,17 @@ def test_a_key_that_an_endpoint_repeats_is_nowhere(
     assert "sk-very" not in said
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"sk-very" not in kept
+
+
+def test_a_key_is_redacted_where_a_page_asks_and_may_stop(
+    server: HostileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARD_ENTRY", KEY)
+    with ledger_in(tmp_path) as ledger:
+        model = cancellable_model(a_model(server.spec(), ledger, key="WARD_ENTRY"), lambda: None)
+        assert reply_text(chats(model, ["fault=echo"])[0]) == "You sent [redacted], that is [redacted]."
+        assert model.address == ""
+        assert model.lacks == frozenset()
 
 
 def test_a_proxys_password_is_not_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,16 @@ def test_pull_puts_the_parts_together(index: Path, folder: Path) -> None:
     assert leftovers(folder) == [".verified.json", "big/big.bin"]
 
 
+def test_pull_runs_no_pip_of_the_current_folder(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m pip` looks there first: a folder from others could bring one."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "pip.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(here)
+    weight_files.pull_weights("big", Counting(), pip_options=options(index.absolute()))
+    assert not (here / "ran").exists()
+
+
 def test_pull_of_a_group_brings_every_file(index: Path, folder: Path) -> None:
     pulled = weight_files.pull_weights("all", pip_options=options(index))
     assert [(item.name, item.path.name) for item in pulled] == [

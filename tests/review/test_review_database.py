@@ -16,6 +16,7 @@ from hoofbeat.review.review_records import DatabaseError, ItemLabel, ReviewRefus
 from hoofbeat.review.review_store import ReviewStore
 from tests.postgres import new_postgres_url, postgres_folder
 from tests.review.stores import make_study
+from tests.store.test_call_ledger import plant_earlier_content, plant_journal
 
 
 def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> SaveResult:
@@ -223,7 +224,7 @@ def test_a_reviews_file_that_brings_code_is_refused(tmp_path: Path) -> None:
         connection.execute(
             "CREATE TRIGGER t AFTER INSERT ON review_labels BEGIN UPDATE review_labels SET state = 'skipped'; END"
         )
-    with pytest.raises(HostileInputError, match="runs code that Hoofbeat did not put there: t"):
+    with pytest.raises(HostileInputError, match="has parts that Hoofbeat did not make: t"):
         ReviewStore.open(str(path))
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TRIGGER t")
@@ -231,3 +232,62 @@ def test_a_reviews_file_that_brings_code_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TRIGGER review_events_DELETE BEFORE DELETE ON review_labels BEGIN SELECT 1; END")
     with pytest.raises(HostileInputError, match="review_events_DELETE"):
         ReviewStore.open(str(path))
+
+
+@pytest.mark.parametrize(
+    ("table", "one", "other"),
+    [
+        ("review_labels", "PRIMARY KEY", "UNIQUE (study) ON CONFLICT REPLACE, PRIMARY KEY"),
+        ("review_labels", "state TEXT NOT NULL", "state TEXT NOT NULL CHECK (state != 'done')"),
+        ("review_people", "role TEXT NOT NULL", "role TEXT NOT NULL COLLATE NOCASE"),
+    ],
+)
+def test_a_reviews_file_whose_tables_have_other_conditions_is_refused(
+    tmp_path: Path, table: str, one: str, other: str
+) -> None:
+    """Each label that is saved would take the place of another one."""
+    path = tmp_path / "review.db"
+    with ReviewStore.open(str(path)):
+        pass
+    with sqlite3.connect(path) as connection:
+        made = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
+        assert one in made
+        connection.execute(f"DROP TABLE {table}")
+        connection.execute(made.replace(one, other))
+    with pytest.raises(HostileInputError, match=f"has parts that Hoofbeat did not make: {table}"):
+        ReviewStore.open(str(path))
+
+
+def test_a_journal_beside_a_reviews_file_that_would_remove_a_file_is_refused(tmp_path: Path) -> None:
+    victim, path = tmp_path / "notes.txt", tmp_path / "review.db"
+    victim.write_text("mine")
+    with ReviewStore.open(str(path)):
+        pass
+    plant_journal(path, victim)
+    with pytest.raises(HostileInputError, match="names another file"):
+        ReviewStore.open(str(path))
+    assert victim.read_text() == "mine"
+
+
+def test_what_a_journal_puts_back_is_looked_at_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "review.db"
+    with ReviewStore.open(str(path)):
+        pass
+    plant_earlier_content(path, "CREATE TRIGGER t AFTER INSERT ON review_labels BEGIN DELETE FROM review_labels; END")
+    with pytest.raises(HostileInputError, match="did not make: t"):
+        ReviewStore.open(str(path))
+
+
+def test_a_reviews_file_of_an_earlier_layout_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "review.db"
+    with ReviewStore.open(str(path)):
+        pass
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE review_studies DROP COLUMN made_from")
+        connection.execute("ALTER TABLE review_people DROP COLUMN token_used")
+        connection.execute("UPDATE review_schema SET version = 3")
+    for _ in range(2):
+        with ReviewStore.open(str(path)) as store:
+            assert store.studies() == []
+    with sqlite3.connect(path) as connection:
+        assert len(connection.execute("PRAGMA table_info(review_studies)").fetchall()) == 9

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import resource
 import sqlite3
+import struct
 import subprocess
 import sys
 import zlib
@@ -205,24 +207,130 @@ _WITHOUT_END = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) 
 _COLUMNS = ", ".join(f"x AS {name}" for name in COLUMNS.split(","))
 
 
+def _other_calls(one: str, other: str) -> str:
+    """The table made anew, with something else in place of one column."""
+    assert one in _SCHEMA
+    return f"DROP TABLE calls; {_SCHEMA.replace(one, other)}"
+
+
 @pytest.mark.parametrize(
     "statement",
     [
         "CREATE TRIGGER t AFTER INSERT ON calls BEGIN DELETE FROM calls WHERE key = NEW.key; END",
         f"DROP TABLE calls; CREATE VIEW calls AS {_WITHOUT_END}{_COLUMNS} FROM n",
         f"CREATE VIEW more AS {_WITHOUT_END} x FROM n",
+        "CREATE VIRTUAL TABLE more USING fts5(x); PRAGMA writable_schema=1;"
+        " UPDATE sqlite_master SET sql=replace(sql, 'CREATE ', 'CREATE/**/') WHERE name='more'",
+        "CREATE UNIQUE INDEX more ON calls (model)",
+        "CREATE TRIGGER calls AFTER INSERT ON calls BEGIN DELETE FROM calls WHERE key = NEW.key; END",
+        "CREATE INDEX more ON calls (length(hex(zeroblob(90))))",
+        _other_calls("made INTEGER NOT NULL", "made INTEGER NOT NULL, CHECK (made < 0)"),
+        _other_calls("made INTEGER NOT NULL", "made INTEGER NOT NULL CHECK (length(hex(zeroblob(90))) > 0)"),
+        _other_calls("model TEXT NOT NULL", "model TEXT NOT NULL UNIQUE ON CONFLICT REPLACE"),
+        _other_calls("model TEXT NOT NULL", "model TEXT NOT NULL COLLATE NOCASE"),
+        _other_calls("reply BLOB NOT NULL", "reply BLOB NOT NULL, more GENERATED ALWAYS AS (reply) VIRTUAL"),
+        _other_calls("reply BLOB NOT NULL", "more BLOB NOT NULL, reply BLOB NOT NULL"),
     ],
 )
 def test_a_ledger_that_brings_code_is_refused_and_not_changed(tmp_path: Path, statement: str) -> None:
-    """A trigger could lose replies that were paid for; a view can run without end, and no signal stops it."""
+    """A trigger could lose replies that were paid for, and so could a condition, which `INSERT OR IGNORE` obeys without
+    a word; a view can run without end, and no signal stops it."""
     path = tmp_path / "l.sqlite"
     with Ledger(path) as ledger:
         put(ledger, entry("a"))
     somebodys(path, statement)
     before = path.read_bytes()
-    with pytest.raises(HostileInputError, match=r"runs code that Hoofbeat did not put there: (t|calls|more)"):
+    with pytest.raises(HostileInputError, match=r"has parts that Hoofbeat did not make: (t|calls|more)"):
         Ledger(path)
     assert path.read_bytes() == before
+
+
+def plant_journal(path: Path, victim: Path) -> None:
+    """A journal as one of several databases leaves it that were changed together: it names a file that lists them all.
+
+    SQLite takes the change back and then removes the file that is named, whatever it is.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=DELETE")
+        size, count = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
+    head = (magic + struct.pack(">IIIII", 0, 0, count, 512, size)).ljust(512, b"\0")
+    end = struct.pack(">II", len(name), sum(name)) + magic
+    path.with_name(f"{path.name}-journal").write_bytes(head + struct.pack(">I", 0x40000000 // size + 1) + name + end)
+
+
+def test_a_journal_that_would_remove_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
+    victim = tmp_path / "notes.txt"
+    victim.write_text("mine")
+    path = tmp_path / "folder" / "l.sqlite"
+    with Ledger(path) as ledger:
+        put(ledger, entry("a"))
+    plant_journal(path, victim)
+    with pytest.raises(HostileInputError, match="names another file"):
+        Ledger(path)
+    assert victim.read_text() == "mine"
+    with closing(sqlite3.connect(path)) as plain:
+        plain.execute("SELECT * FROM calls")
+    assert not victim.exists(), "that is what SQLite does by itself"
+
+
+def plant_earlier_content(path: Path, statement: str) -> None:
+    """A journal by which SQLite, when it opens this file, puts back what was never there: the result of a statement."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=DELETE")
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+    whole = path.read_bytes()
+    somebodys(path, statement)
+    other = path.read_bytes()
+    path.write_bytes(whole)
+    records = [(at // size + 1, other[at : at + size]) for at in range(0, len(other), size)]
+    journal = struct.pack(">8sIIIII", bytes.fromhex("d9d505f920a163d7"), len(records), 0, len(records), 512, size)
+    journal = journal.ljust(512, b"\0")
+    for number, page in records:
+        journal += struct.pack(">I", number) + page + struct.pack(">I", sum(page[size - 200 :: -200][: size // 200]))
+    path.with_name(f"{path.name}-journal").write_bytes(journal)
+
+
+def test_what_a_journal_puts_back_is_looked_at_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "l.sqlite"
+    with Ledger(path) as ledger:
+        put(ledger, entry("a"))
+    plant_earlier_content(path, "CREATE TRIGGER t AFTER INSERT ON calls BEGIN DELETE FROM calls; END")
+    with pytest.raises(HostileInputError, match="did not make: t"):
+        Ledger(path)
+
+
+@pytest.mark.parametrize("beside", ["-journal", "-wal", "-shm", "-claims"])
+def test_links_beside_a_ledger_are_not_followed(tmp_path: Path, beside: str) -> None:
+    path = tmp_path / "folder" / "l.sqlite"
+    with Ledger(path) as ledger:
+        put(ledger, entry("a"))
+    link = path.with_name(path.name + beside)
+    link.unlink(missing_ok=True)
+    link.symlink_to(tmp_path / "new.txt")
+    with pytest.raises(HostileInputError, match="is a link"):
+        Ledger(path)
+    assert not (tmp_path / "new.txt").exists()
+
+
+def test_a_ledger_with_columns_in_another_order_is_refused(tmp_path: Path) -> None:
+    """Rows are written by place: a reply would be read where its request is."""
+    made = _SCHEMA.replace("request BLOB", "one BLOB").replace("reply BLOB", "request BLOB").replace("one ", "reply ")
+    somebodys(tmp_path / "l.sqlite", made)
+    with pytest.raises(InputError, match="is not a ledger"):
+        Ledger(tmp_path / "l.sqlite")
+
+
+def test_ledgers_of_the_first_versions_are_opened(tmp_path: Path) -> None:
+    tables = _SCHEMA.replace("made INTEGER NOT NULL\n)", "made INTEGER NOT NULL\n) WITHOUT ROWID")
+    somebodys(
+        tmp_path / "l.sqlite", f"{tables} CREATE INDEX IF NOT EXISTS calls_made ON calls (made); CREATE TABLE x (y);"
+    )
+    for _ in range(2):
+        with Ledger(tmp_path / "l.sqlite") as ledger:
+            put(ledger, entry("a"))
+            assert ledger.get(key_of("a")) == b'{"text":"a"}'
+            ledger.stats()
 
 
 def test_a_file_that_is_no_database_keeps_its_mode(tmp_path: Path) -> None:

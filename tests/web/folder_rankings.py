@@ -77,7 +77,7 @@ def a_ranking(
                 title=line,
                 command=["hoofbeat", "retrieve", "bench", "--with", line],
                 inputs=list(inputs),
-                settings={"line": line, "top": _TOP},
+                settings={"line": line, "bed": "bench", "top": _TOP},
                 seeds={"bootstrap": 0},
                 counts=Counts(
                     kept=len(questions) - len(lost), failed=len(lost), failures=dict.fromkeys(lost.values(), 1)

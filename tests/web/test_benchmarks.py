@@ -154,8 +154,11 @@ def test_what_was_counted_and_not_listed_is_no_link(tmp_path: Path, folders: Pat
 
 
 def test_a_benchmark_without_steps_still_says_what_became_of_its_candidates(tmp_path: Path, folders: Path) -> None:
-    made = build_teaching(Corpus.open(folders / "cases"), tmp_path / "bench", command=())
+    made = build_teaching(
+        Corpus.open(folders / "cases"), tmp_path / "bench", command=("hoofbeat", "build", "my cases; x")
+    )
     page = Visitor(a_site(tmp_path)).get("/benchmarks/bench").text
+    assert "hoofbeat build &#39;my cases; x&#39;" in page, "a command is shown so that it can be typed"
     assert made.manifest.counts.reasons
     for reason, count in made.manifest.counts.reasons.items():
         assert re.search(rf">{reason}</td>\n<td[^>]*>{count}</td>", page), reason

@@ -30,7 +30,7 @@ from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import count_outcomes, file_reference
 from hoofbeat.store.files import lines, open_stream
-from hoofbeat.store.tables import UNREADABLE, plain_cell, read_parquet, write_jsonl
+from hoofbeat.store.tables import UNREADABLE, plain_cell, read_foreign_parquet, write_jsonl
 from hoofbeat.text import caseless, whole_number
 
 _MAX_ROW_BYTES = 8_000_000  # bytes of one row; no answer is longer
@@ -125,7 +125,7 @@ def each_row(path: Path) -> Iterator[PredictionRow]:
             fix="name a .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet file",
         )
     if plain == ".parquet":
-        for number, values in enumerate(read_parquet(path).iter_rows(named=True), start=1):
+        for number, values in enumerate(read_foreign_parquet(path).iter_rows(named=True), start=1):
             yield _checked(PredictionRow(values=values, file=path, place=f"row {number}"))
         return
     try:

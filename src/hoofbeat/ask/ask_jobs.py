@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,14 +151,16 @@ def cancellable_model(model: Model, check: Callable[[], None]) -> Model:
 
 
 class _Checking:
-    """A backend that looks before each call whether it is still wanted."""
+    """A backend that looks before each call whether it is still wanted; all else (keys to redact) is the backend's."""
 
     def __init__(self, backend: Backend, check: Callable[[], None]) -> None:
         self._backend = backend
         self._check = check
         self.identity = backend.identity
         self.max_in_flight = backend.max_in_flight
-        self.served_window = getattr(backend, "served_window", None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
 
     async def open(self) -> None:
         await self._backend.open()

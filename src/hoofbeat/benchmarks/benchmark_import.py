@@ -12,11 +12,9 @@ import hashlib
 import random
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, ClassVar, NamedTuple
@@ -38,7 +36,8 @@ from hoofbeat.store.files import inside, leads_outside
 from hoofbeat.store.tables import (
     UNREADABLE,
     bare_cell,
-    read_parquet,
+    check_survived,
+    read_foreign_parquet,
     seeded_number,
     table_errors,
     table_reason,
@@ -286,13 +285,11 @@ def table_rows(path: Path) -> Iterator[tuple[int, Row | Refusal]]:
     """The rows of a table of any kind that is read, with their numbers."""
     suffix = table_suffix(path)
     if suffix == _PARQUET:
-        yield from enumerate(read_parquet(path).iter_rows(named=True), start=1)
+        yield from enumerate(read_foreign_parquet(path).iter_rows(named=True), start=1)
     elif suffix == _ARROW:
         import polars  # noqa: PLC0415 - only where Arrow files are read
 
-        stat = path.stat()
-        if not _ends_well(path, (stat.st_size, stat.st_mtime_ns)):
-            raise InputError("not readable as an Arrow file: it is damaged", where=str(path), fix="save it again")
+        check_survived(path, "an Arrow file")
         try:
             try:
                 frame = polars.read_ipc_stream(path)
@@ -315,25 +312,6 @@ def table_rows(path: Path) -> Iterator[tuple[int, Row | Refusal]]:
         raise UsageError(
             "the file's suffix does not say what it is", where=str(path), fix=f"name a file of: {', '.join(_SUFFIXES)}"
         )
-
-
-_TRIAL = """
-import sys, polars
-try:
-    polars.read_ipc_stream(sys.argv[1])
-except polars.exceptions.ComputeError:
-    polars.read_ipc(sys.argv[1])
-"""
-
-
-@lru_cache(maxsize=256)
-def _ends_well(path: Path, stamp: tuple[int, int]) -> bool:  # noqa: ARG001 - a file that changed is tried again
-    """Whether a process that reads this Arrow file survives it, whatever it finds.
-
-    Polars asks for as much memory as a damaged file says, and that ends the process: no error could be caught here.
-    """
-    done = subprocess.run([sys.executable, "-P", "-c", _TRIAL, str(path)], capture_output=True, check=False)  # noqa: S603
-    return done.returncode >= 0
 
 
 def _table_file(root: Path, path: Path) -> QuestionTable:

@@ -266,15 +266,17 @@ def _of_config(words: list[str]) -> list[Path]:
     """The plugins that the configuration names; a file that can't be read is left to whoever needs it."""
     named = _taken([word for word in words if word != "--"], _CONFIG)[1] if _CONFIG in " ".join(words) else []
     file = Path(named[-1] if named else os.environ.get("HOOFBEAT_CONFIG") or "hoofbeat.toml")
+    if not file.is_file():
+        return []
+    from hoofbeat.trust import found_config, parse_toml
+
     try:
-        plugins = tomllib.loads(file.read_text(encoding="utf-8")).get("plugins", [])
+        plugins = parse_toml(file.read_text(encoding="utf-8")).get("plugins", [])
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         return []
     if not isinstance(plugins, list) or not all(isinstance(each, str) for each in plugins):
         raise UsageError("plugins must be a list of files", where=str(file), fix='write plugins = ["my_stage.py"]')
     if plugins:
-        from hoofbeat.trust import found_config
-
         found = found_config(Path(named[-1]) if named else None)[1]
         if found is not None:
             found.need(f"run {', '.join(plugins)} as plugins")

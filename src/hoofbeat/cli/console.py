@@ -211,6 +211,13 @@ class Screen:
             if model.troubles:
                 line += f". Retried or counted as failed: {_listed(dict(model.troubles))}"
             self.say(line)
+            for place, count in sorted(model.elsewhere.items()):
+                self.say(
+                    f"{model.spec}: {count_of(count, 'reply', 'replies')} in the ledger came from "
+                    f"{place[:200]}, where this command sends no calls"
+                )
+            if model.check is not None:
+                self._tell_check(model, model.check.model, model.check.texts)
             if model.flagged:
                 self._tell_flagged(model)
             if model.starved:
@@ -228,6 +235,16 @@ class Screen:
                 days = " to ".join(dict.fromkeys((_day(earlier.first), _day(earlier.last))))
                 replies = count_of(earlier.count, "reply", "replies")
                 self.say(f"{replies} from earlier commands, made {days} ({ledger.place})")
+
+    def _tell_check(self, model: Model, checker: Model, texts: int) -> None:
+        """Say who looked at the texts, and whether some could not be looked at."""
+        from hoofbeat.reports.tables import count_of
+
+        calls = f"{count_of(checker.made, 'new call')}, {checker.cached:,} from the ledger"
+        self.say(f"{checker.spec} looked for instructions in {count_of(texts, 'text')}: {calls}")
+        if model.unchecked:
+            done = "were not made" if model.quarantine else "were made all the same"
+            self.say(f"warning: {count_of(model.unchecked, 'request')} with texts that it could not check {done}")
 
     def _tell_flagged(self, model: Model) -> None:
         """Say which texts tell a model what to do: its answers may be theirs."""

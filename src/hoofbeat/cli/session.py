@@ -28,6 +28,7 @@ from hoofbeat.registry import Extension, registry
 
 if TYPE_CHECKING:
     from hoofbeat.models import Model
+    from hoofbeat.models.model import TextCheck
     from hoofbeat.models.model_loading import Session
 
 TINY = "embedded"
@@ -59,16 +60,18 @@ def _choose_engine(context: click.Context, parameter: click.Parameter, value: st
 def _configured(named: Path | None, key: str, default: T) -> T:
     """What the configuration says; a file that can't be read is left to whoever needs more of it."""
     file = named or Path(os.environ.get("HOOFBEAT_CONFIG") or "hoofbeat.toml")
+    if not file.is_file():
+        return default
+    from hoofbeat.trust import found_config, is_loopback, parse_toml
+
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8")).get(key, default)
+        found = parse_toml(file.read_text(encoding="utf-8")).get(key, default)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         return default
     if type(found) is not type(default):
         what = "a text" if isinstance(default, str) else "a number"
         raise UsageError(f"{key} must be {what}", where=str(file), fix=f"write {key} = {_EXAMPLES[key]}")
     if isinstance(found, str) and found != default:
-        from hoofbeat.trust import found_config, is_loopback
-
         config = found_config(named)[1]
         if config is not None and key == "index":
             config.need_place("keep indexes in", found)
@@ -174,6 +177,7 @@ class Calling(Struct, frozen=True, kw_only=True):
     budget: str | None
     reasoning: int | None
     quarantine: bool
+    checker: str
     only_estimate: bool
     as_json: bool
     model_specs: tuple[str, ...] = ()
@@ -192,6 +196,8 @@ class Calling(Struct, frozen=True, kw_only=True):
             budget=self.budget,
             reasoning=self.reasoning,
             quarantine=self.quarantine,
+            check=_instruction_check if self.checker else None,
+            checker=self.checker,
             tell=self.screen().say,
             output=_output(),
         )
@@ -214,6 +220,12 @@ class Calling(Struct, frozen=True, kw_only=True):
         from hoofbeat.models.model_loading import late_models
 
         return late_models(self.model_spec, self.open, self.budget)
+
+
+def _instruction_check(model: Model) -> TextCheck:
+    from hoofbeat.prompts.instruction_check import InstructionCheck
+
+    return InstructionCheck(model)
 
 
 def _model_specs() -> str:
@@ -269,6 +281,14 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
             is_flag=True,
             help="Make no call whose documents, questions or answers tell a model what to do; each is counted as a "
             "failure.",
+        ),
+        click.option(
+            "--check-texts",
+            "checker",
+            default="",
+            metavar="MODEL",
+            help="Have this model look at each text first: does it tell a model what to do? Rules find plain wordings "
+            "only. One more call for each text.",
         ),
         click.option(
             "--estimate",

@@ -32,6 +32,7 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Document, Failure
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_tsv
+from hoofbeat.trust import parse_toml
 
 UNKNOWN = "unknown"
 _AT_ONCE = 64
@@ -117,7 +118,7 @@ def load_scheme(name: str) -> Scheme:
         raise UsageError(f"there is no scheme {name!r}", fix=f"use one of: {', '.join(SCHEMES)}, or a TOML file")
     try:
         text = text or Path(name).read_text(encoding="utf-8")
-        scheme = msgspec.convert(tomllib.loads(text), Scheme)
+        scheme = msgspec.convert(parse_toml(text), Scheme)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as err:
         raise UsageError(
             f"the scheme {name} is wrong: {err}", fix="compare it with the schemes that Hoofbeat includes"

@@ -139,6 +139,11 @@ class FleetBackend:
         return self._file.name if self._file is not None and others else " ".join(others)
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The addresses that replies may come from, also those that are no longer in the file."""
+        return tuple(place for each in self._known.values() for place in each.backend.places)
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """What must not be shown: the key, which all servers share."""
         return self._current[0].backend.secrets

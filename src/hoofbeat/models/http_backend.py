@@ -37,6 +37,7 @@ from hoofbeat.models.bounds import is_count, read_body, read_url
 from hoofbeat.models.embedded import start_embedded
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, Trouble
 from hoofbeat.models.wire import PLAIN, Dialect, chat_body, classify, read_chat
+from hoofbeat.redaction import without_user
 from hoofbeat.trust import is_loopback
 from hoofbeat.window import size
 
@@ -110,6 +111,11 @@ class HttpBackend:
     def address(self) -> str:
         """Where calls go."""
         return self._url
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The addresses that replies may come from."""
+        return (without_user(self.address),) if self.address else ()
 
     @property
     def sends_key(self) -> bool:
@@ -212,7 +218,10 @@ class HttpBackend:
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
         """Continue a conversation."""
         data = await self.post(f"{self._url}/chat/completions", chat_body(self._name, request, self._dialect))
-        return data if isinstance(data, Trouble) else read_chat(data)
+        reply = data if isinstance(data, Trouble) else read_chat(data)
+        if isinstance(reply, Trouble) or not self.places:
+            return reply
+        return msgspec.structs.replace(reply, endpoint=self.places[0])
 
     async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
         """Score a continuation, by whichever way the endpoint offers; found out once."""

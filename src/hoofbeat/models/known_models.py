@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models.budget import Price
+from hoofbeat.trust import parse_toml
 from hoofbeat.window import ContextWindow
 
 _FILE = Path(__file__).parent / "data" / "models.toml"
@@ -98,7 +99,7 @@ def load_known_models(path: Path | None = None) -> KnownModels:
     """The facts of the file, or those that come with the package."""
     file = path or _FILE
     try:
-        facts = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _KnownModelsFile)
+        facts = msgspec.convert(parse_toml(file.read_text(encoding="utf-8")), _KnownModelsFile)
         for each in facts.models:
             re.compile(each.match)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, re.error) as err:

@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -112,6 +112,32 @@ class StructuredReply(Struct, frozen=True, kw_only=True):
     calls: tuple[str, ...]
 
 
+class TextCheck(Protocol):
+    """Looks for instructions aimed at a model in what requests show it (`prompts.instruction_check`)."""
+
+    model: Model
+
+    @property
+    def texts(self) -> int:
+        """How many texts were looked at."""
+        ...
+
+    def by(self, model: Model) -> TextCheck:
+        """A check by another model."""
+        ...
+
+    async def open(self) -> None:
+        """Get ready inside the running event loop."""
+
+    async def found_in(self, request: ChatRequest) -> tuple[str, ...] | Failure:
+        """What is found in the material of a request."""
+        ...
+
+    def requests_for(self, requests: Sequence[ChatRequest]) -> list[ChatRequest]:
+        """What would be asked about these requests."""
+        ...
+
+
 class Model:
     """One model, named by its spec. Make it with `load_model`."""
 
@@ -149,6 +175,9 @@ class Model:
         self.max_window = max_window
         self.max_output = max_output
         self.fitted = False
+        self.check: TextCheck | None = None
+        """Who looks at the texts of each request before it is made, beside the rules."""
+        self.unchecked = 0
         self._window = window
         self._tell = tell
         self.starved = 0
@@ -158,6 +187,8 @@ class Model:
         self.retries = 0
         self.made = 0
         self.cached = 0
+        self.elsewhere: Counter[str] = Counter()
+        """Endpoints that this model's calls don't go to, and how many of the replies in the ledger came from each."""
         self._used: set[bytes] = set()
         self._tokens_in = 0
         self._tokens_out = 0
@@ -187,6 +218,11 @@ class Model:
         address: str = getattr(self.backend, "address", "")
         is_told = address in self.identity or (self.identity.startswith("openai:") and address == OPENAI)
         return "" if is_told or is_loopback(address) else address
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        """The addresses that replies may come from."""
+        return getattr(self.backend, "places", ())
 
     @property
     def endpoints(self) -> tuple[EndpointFigures, ...]:
@@ -263,18 +299,20 @@ class Model:
         Embeddings are not counted: see `Cost`.
         """
         usage = Usage(tokens_in=self._tokens_in, tokens_out=self._tokens_out)
-        return Cost(
+        own = Cost(
             calls=len(self._used), tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, money=self._money(usage)
         )
+        return own + self.check.model.cost if self.check is not None else own
 
     # One call
 
     async def chat(self, request: ChatRequest) -> CallResult | Failure:
         """Continue a conversation: from the ledger, or by a call that is kept there."""
-        if request.flags:
-            self.flagged.update(request.flags)
+        flags = await self._flags(request)
+        if flags:
+            self.flagged.update(flags)
             if self.quarantine:
-                return Failure(kind="quarantined", message=request.flags[0], attempts=0)
+                return Failure(kind="quarantined", message=flags[0], attempts=0)
         key, body = request_key(self.identity, "chat", request.content())
         result: Reply | Trouble
         kept = await self._kept(key)
@@ -283,6 +321,8 @@ class Model:
             kept = await self._kept(key)
         if kept is not None:
             self.cached += 1
+            if kept.endpoint and kept.endpoint not in self._places:
+                self.elsewhere[kept.endpoint] += 1
             result = kept
             self._account(key, result.usage)
         elif (waiting := self._in_flight.get(key)) is not None:
@@ -296,6 +336,16 @@ class Model:
         if result.finish == "length" and not result.text:
             return self._nothing_visible(result, request)
         return CallResult(reply=result, calls=(key,))
+
+    async def _flags(self, request: ChatRequest) -> tuple[str, ...]:
+        """What the request's texts tell a model to do; with quarantine, a text that could not be checked is one."""
+        if self.check is None:
+            return request.flags
+        found = await self.check.found_in(request)
+        if isinstance(found, Failure):
+            self.unchecked += 1
+            found = (f"not checked: {found.message}",) if self.quarantine else ()
+        return (*request.flags, *found)
 
     def limit(self, request: ChatRequest) -> int:
         """The output limit that is sent: the request's, with the allowance for reasoning as far as the window has room.
@@ -665,6 +715,10 @@ class Model:
 
     def estimate(self, requests: Sequence[ChatRequest]) -> Estimate:
         """What these requests would cost, without making a call."""
+        own = self._estimate(requests)
+        return own if self.check is None else own + self.check.model.estimate(self.check.requests_for(requests))
+
+    def _estimate(self, requests: Sequence[ChatRequest]) -> Estimate:
         keys = [request_key(self.identity, "chat", request.content())[0] for request in requests]
         known = self.ledger.known(keys)
         new = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
@@ -700,15 +754,23 @@ class LedgerModel(Model):
             max_output=model.max_output,
             reasoning=model.reasoning,
         )
-        self.estimated = Estimate()
+        self._estimated = Estimate()
         self._asked: set[str] = set()
+        self._looks = LedgerModel(model.check.model) if model.check is not None else None
+        if model.check is not None and self._looks is not None:
+            self.check = model.check.by(self._looks)
+
+    @property
+    def estimated(self) -> Estimate:
+        """What was asked of it, with what looks at the texts."""
+        return self._estimated if self._looks is None else self._estimated + self._looks.estimated
 
     async def chat(self, request: ChatRequest) -> CallResult | Failure:
         """What the ledger has, else a failure with the message `NOT_IN_LEDGER`."""
         key = request_key(self.identity, "chat", request.content())[0]
         if key not in self._asked:
             self._asked.add(key)
-            self.estimated = self.estimated + self.estimate([request])
+            self._estimated = self._estimated + self._estimate([request])
         return await super().chat(request)
 
     async def _ask(self, request: ChatRequest, key: str, body: bytes) -> Reply | Trouble:  # noqa: ARG002
@@ -755,13 +817,20 @@ def model_facts(models: Mapping[str, Model]) -> dict[str, object]:
     `windows`: how large the windows are that texts were fitted into, and how that is known. `prices`: where the price
     of a model is from that nobody configured. `addresses`: where calls go, if the identity does not say it. Models for
     which none of it matters are left out. `instructions`: what texts that a model was shown tell it to do, and in how
-    many requests (`prompts.instructions`).
+    many requests (`prompts.instructions`). `checks`: which model looked for more of them, and in how many texts.
     """
     windows = {role: msgspec.to_builtins(model.window) for role, model in models.items() if model.fitted}
     prices = {role: model.price.source for role, model in models.items() if model.price and model.price.source}
     addresses = {role: model.address for role, model in models.items() if model.address}
     instructions = {role: _most_flagged(model) for role, model in models.items() if model.flagged}
-    found = {"windows": windows, "prices": prices, "addresses": addresses, "instructions": instructions}
+    checks = {
+        role: {"model": model.check.model.identity, "texts": model.check.texts, "requests not checked": model.unchecked}
+        for role, model in models.items()
+        if model.check is not None
+    }
+    found = {
+        "windows": windows, "prices": prices, "addresses": addresses, "instructions": instructions, "checks": checks,
+    }  # fmt: skip
     return {name: each for name, each in found.items() if each}
 
 
@@ -796,6 +865,9 @@ class _Crew:
     async def run(self) -> list[Any]:
         await self._model.backend.open()
         self._model.pacer.begin()
+        check = self._model.check
+        if check is not None:
+            await check.open()
         finished = False
         try:
             self._hire()
@@ -808,6 +880,8 @@ class _Crew:
                 worker.cancel()
             await asyncio.gather(*stopped, return_exceptions=True)
             self._model.ledger.sync()
+            if check is not None:
+                await check.model.backend.close()
             if not finished or self._error is not None:
                 await self._model.backend.abandon()
         if self._error is not None:

@@ -51,7 +51,7 @@ from hoofbeat.models.batch_formats import BATCH_FORMATS, BatchFormat
 from hoofbeat.models.budget import Budget, Price
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.known_models import KnownModel, KnownModels, Provider, bare_name, load_known_models
-from hoofbeat.models.model import Model
+from hoofbeat.models.model import Model, TextCheck
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.models.replay import ReplayBackend
 from hoofbeat.models.requests import OPENAI, Backend
@@ -60,7 +60,7 @@ from hoofbeat.store.artefact import Cost
 from hoofbeat.store.ledger_base import CallLedger
 from hoofbeat.store.ledger_places import LedgerPlace, ledger_place, open_ledger
 from hoofbeat.store.postgres import PostgresServer, is_postgres
-from hoofbeat.trust import FolderConfig, found_config, is_loopback, is_this_machine
+from hoofbeat.trust import FolderConfig, found_config, is_loopback, is_this_machine, parse_toml
 from hoofbeat.window import ContextWindow
 
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
@@ -128,7 +128,7 @@ def load_config(path: Path | None = None) -> Config:
             raise UsageError("there is no such configuration file", where=str(file), fix="check --config")
         return Config()
     try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+        raw = parse_toml(file.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         raise UsageError(f"the configuration can't be read: {err}", where=str(file), fix="correct the file") from err
     _refuse_secrets(raw, file)
@@ -603,7 +603,8 @@ def _unknown(spec: str, known: Sequence[str]) -> ModelError:
 class Session(Struct, frozen=True, kw_only=True):
     """An open ledger with what is needed to load models.
 
-    `batches` are the batch folders in use, by the models' names: all requests of a command go into one file.
+    `batches` are the batch folders in use, by the models' names: all requests of a command go into one file. With
+    `check`, the model `checker` looks for instructions in the texts of every request first.
     """
 
     ledger: CallLedger
@@ -611,11 +612,19 @@ class Session(Struct, frozen=True, kw_only=True):
     budget: Budget
     reasoning: int | None = None
     quarantine: bool = False
+    check: Callable[[Model], TextCheck] | None = None
+    checker: str = ""
     tell: Callable[[str], None] | None = None
     batches: dict[str, BatchBackend] = field(default_factory=dict)
 
     def model(self, spec: str) -> Model:
-        """The model of this name, on this session's ledger and budget."""
+        """The model of this name, on this session's ledger and budget, with one that looks at its texts if asked."""
+        model = self._load(spec)
+        if self.check is not None:
+            model.check = self.check(self._load(self.checker))
+        return model
+
+    def _load(self, spec: str) -> Model:
         return load_model(
             spec,
             ledger=self.ledger,
@@ -667,14 +676,19 @@ def open_session(
     budget: str | float | None = None,
     reasoning: int | None = None,
     quarantine: bool = False,
+    check: Callable[[Model], TextCheck] | None = None,
+    checker: str = "",
     tell: Callable[[str], None] | None = None,
     output: Path | None = None,
 ) -> Iterator[Session]:
     """Open the ledger and the configuration; `reasoning` is the allowance of every model, whatever is configured.
 
-    `quarantine` makes no call whose texts tell a model what to do. `tell` gets what a user should know of the models,
+    `quarantine` makes no call whose texts tell a model what to do; with `check`, the model `checker` looks for that as
+    well. `tell` gets what a user should know of the models,
     each sentence once. `output` is where the result goes: a ledger in it would be removed when it is replaced.
     """
+    if checker.startswith("batch:"):
+        raise UsageError("a batch folder can't check texts", where=checker, fix="name a model that answers at once")
     config = load_config(config_path)
     limits = Budget.parse(budget)
     place = ledger_place(ledger_path, config.ledger)
@@ -687,7 +701,14 @@ def open_session(
     with open_ledger(place) as ledger:
         telling = _telling_once(tell) if tell is not None else None
         yield Session(
-            ledger=ledger, config=config, budget=limits, reasoning=reasoning, quarantine=quarantine, tell=telling
+            ledger=ledger,
+            config=config,
+            budget=limits,
+            reasoning=reasoning,
+            quarantine=quarantine,
+            check=check,
+            checker=checker,
+            tell=telling,
         )
 
 

@@ -110,7 +110,10 @@ class TokenLogprob(Struct, frozen=True, kw_only=True):
 
 
 class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a model said. `reasoning` is what it said in a thinking block or field; `text` is without it."""
+    """What a model said. `reasoning` is what it said in a thinking block or field; `text` is without it.
+
+    `endpoint` is the address that it came from, for replies over the network.
+    """
 
     text: str
     finish: Finish = "stop"
@@ -119,6 +122,7 @@ class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     logprobs: tuple[TokenLogprob, ...] = ()
     model: str = ""
+    endpoint: str = ""
 
 
 class Likelihood(Struct, frozen=True, kw_only=True):

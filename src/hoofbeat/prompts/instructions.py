@@ -5,8 +5,8 @@ all the same, so a label may be the document's doing. These rules find such sent
 (`Prompt.request`). Nothing is changed: requests carry what was found, the model counts it (`Model.flagged`), manifests
 and reports show it, and `--quarantine` makes no such call.
 
-Rules find what is written plainly. A sentence that leads a model without addressing it passes: what a model then does
-has to be measured.
+Rules find what is written plainly. A sentence that leads a model without addressing it passes: a model that looks at
+each text (`instruction_check`) finds more, and what a model does with the rest has to be measured.
 """
 
 from __future__ import annotations
@@ -118,8 +118,12 @@ def _lower(text: str) -> str:
 
 def material_instructions(filled: str) -> tuple[str, ...]:
     """What the material of a filled prompt tells a model to do, as `rule: words`. Material can't imitate its fence."""
-    blocks = (match[1] for match in _MATERIAL.finditer(filled))
-    return tuple(dict.fromkeys(each for block in blocks for each in text_instructions(block)))
+    return tuple(dict.fromkeys(each for block in materials(filled) for each in text_instructions(block)))
+
+
+def materials(filled: str) -> Iterator[str]:
+    """The texts between the fences of a filled prompt."""
+    return (match[1] for match in _MATERIAL.finditer(filled))
 
 
 @lru_cache(maxsize=2048)

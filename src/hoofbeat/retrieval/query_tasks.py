@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError, did_you_mean
 from hoofbeat.store.files import read_bytes
+from hoofbeat.trust import parse_toml
 
 _File = TypeVar("_File", bound=Struct)
 
@@ -70,7 +71,7 @@ def split_table(spec: str) -> tuple[Path | None, str]:
 def read_table(path: Path, kind: type[_File]) -> _File:
     """A TOML file of the user's, in the form of the shipped one."""
     try:
-        return msgspec.convert(tomllib.loads(read_bytes(path).decode()), kind)
+        return msgspec.convert(parse_toml(read_bytes(path).decode()), kind)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as err:
         raise InputError(f"the file can't be read: {err}", where=str(path), fix="see docs/retrieval.md") from err
 

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -46,15 +47,16 @@ from sqlalchemy import (
     text,
     update,
 )
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
-from sqlalchemy.schema import CreateColumn
+from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.review_records import DatabaseError, ReviewRefusalError, not_here
 from hoofbeat.store.postgres import error_code, known_password, server_words, ssl_setting, ssl_words
-from hoofbeat.store.sqlite_files import refuse_foreign_code, sqlite_content
+from hoofbeat.store.sqlite_files import content_of, refuse_foreign_parts, sqlite_content
 
 _ALL = MetaData()
 _version = Table("review_schema", _ALL, Column("version", Integer, nullable=False))
@@ -170,9 +172,19 @@ case_decisions = Table(
 _KEEP_SQLITE = (
     "CREATE TRIGGER {table}_{act} BEFORE {act} ON {table} BEGIN SELECT RAISE(ABORT, 'the trail is only added to'); END"
 )
-_OWN_TRIGGERS = tuple(
-    _KEEP_SQLITE.format(table=table.name, act=act) for table in (events, case_decisions) for act in ("UPDATE", "DELETE")
-)
+
+
+@cache
+def _own_parts() -> tuple[str, ...]:
+    """How the tables, indexes and triggers of a SQLite file are made."""
+    dialect = sqlite.dialect()
+    made: list[CreateTable | CreateIndex] = [CreateTable(table) for table in _ALL.sorted_tables]
+    made += [CreateIndex(index) for table in _ALL.sorted_tables for index in table.indexes]
+    kept = [(table.name, act) for table in (events, case_decisions) for act in ("UPDATE", "DELETE")]
+    triggers = [_KEEP_SQLITE.format(table=table, act=act) for table, act in kept]
+    return (*(str(each.compile(dialect=dialect)) for each in made), *triggers)
+
+
 _REFUSE_POSTGRESQL = (
     "CREATE FUNCTION review_events_keep() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN RAISE EXCEPTION 'the trail is only added to'; END $$"
@@ -431,7 +443,7 @@ def _sqlite(url: URL) -> Engine:
     with suppress(sqlite3.Error):  # not a database, or damaged: told when it is opened
         content = sqlite_content(path)
         if content is not None and _version.name in content.tables:
-            refuse_foreign_code(content, path, known=_OWN_TRIGGERS)
+            refuse_foreign_parts(content, path, _own_parts())
         if content is not None and not content.is_empty and _version.name not in content.tables:
             raise InputError(
                 "this file is a database of something else", where=str(path), fix="name a new file for the reviews"
@@ -454,6 +466,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def settle(connection: sqlite3.Connection, _: object) -> None:
+        refuse_foreign_parts(content_of(connection), path, _own_parts())  # once more: a journal may have changed it
         connection.execute(f"PRAGMA busy_timeout={_WAIT_SECONDS * 1000}")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")

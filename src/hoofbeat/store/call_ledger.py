@@ -24,10 +24,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.store.files import make_private, output_errors
 from hoofbeat.store.ledger_base import COLUMNS, CallLedger, LedgerEntry, LedgerRow, LedgerStats, conditions, unpack
+
+if TYPE_CHECKING:
+    from hoofbeat.store.sqlite_files import SqliteContent
 
 try:
     import fcntl
@@ -55,6 +59,8 @@ CREATE TABLE IF NOT EXISTS troubles (
     PRIMARY KEY (model, kind)
 ) WITHOUT ROWID;
 """
+_EARLIER = ("CREATE TABLE calls (key) WITHOUT ROWID", "CREATE INDEX calls_made ON calls (made)")
+"""Parts of ledgers that the first versions made."""
 _SELECT = "SELECT reply, made FROM calls WHERE key=?"
 _INSERT = "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?)"
 _COUNT_TROUBLE = "INSERT INTO troubles VALUES (?,?,?) ON CONFLICT DO UPDATE SET count=count+excluded.count"
@@ -89,6 +95,9 @@ class Ledger(CallLedger):
         self._locks = _KeyLocks(path.with_name(path.name + "-claims"))
 
     def _prepare(self) -> None:
+        from hoofbeat.store.sqlite_files import content_of  # noqa: PLC0415 - help needs no ledger
+
+        _refuse_content(content_of(self._db), self.path)  # once more: a journal may have put something else there
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > _SCHEMA_VERSION:
             raise InputError(
@@ -283,16 +292,24 @@ def _refuse_other_files(path: Path) -> None:
 
     A ledger whose making was killed has no table yet, or only the first one.
     """
-    from hoofbeat.store.sqlite_files import refuse_foreign_code, sqlite_content  # noqa: PLC0415 - help needs no ledger
+    from hoofbeat.store.sqlite_files import sqlite_content  # noqa: PLC0415 - help needs no ledger
 
     with _readable_errors(path):
         content = sqlite_content(path)
-    if content is None or content.is_empty:
+    if content is not None:
+        _refuse_content(content, path)
+
+
+def _refuse_content(content: SqliteContent, path: Path) -> None:
+    from hoofbeat.store.sqlite_files import refuse_foreign_parts  # noqa: PLC0415 - help needs no ledger
+
+    if content.is_empty:
         return
-    if "calls" in content.tables:
-        refuse_foreign_code(content, path)
-    if {*COLUMNS.split(",")} <= {*content.tables.get("calls", ())}:
-        return
+    columns = content.tables.get("calls", ())
+    if {*COLUMNS.split(",")} <= {*columns}:
+        refuse_foreign_parts(content, path, (*_SCHEMA.split(";"), *_EARLIER))
+        if ",".join(columns) == COLUMNS:  # rows are written by place
+            return
     raise InputError(
         "this database is not a ledger: another program made it",
         where=str(path),
@@ -305,7 +322,7 @@ class _KeyLocks:
 
     def __init__(self, path: Path) -> None:
         with output_errors(path):
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
     def take(self, key: str) -> bool:
         """Lock a key; False where another has it."""

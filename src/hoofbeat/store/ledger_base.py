@@ -179,6 +179,7 @@ class CallLedger(ABC):
         """A reply that is given out, counted where it is from before."""
         if isinstance(made, int) and made < self._opened:
             known = self.earlier
+            made = max(0, made)  # a file may say anything
             first = min(known.first, made) if known.count else made
             self.earlier = EarlierReplies(count=known.count + 1, first=first, last=max(known.last, made))
         return unpack(reply)

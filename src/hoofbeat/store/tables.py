@@ -15,8 +15,10 @@ import io
 import math
 import mmap
 import re
+import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
@@ -320,6 +322,42 @@ def table_trouble(err: BaseException) -> InputError | None:
         f"a file can't be read: {table_reason(err)}",
         fix="find the damaged folder with hoofbeat verify FOLDER, and restore it",
     )
+
+
+_TRIAL = """
+import sys, polars
+if sys.argv[2] == "a Parquet table":
+    polars.read_parquet(sys.argv[1])
+else:
+    try:
+        polars.read_ipc_stream(sys.argv[1])
+    except polars.exceptions.ComputeError:
+        polars.read_ipc(sys.argv[1])
+"""
+
+
+def check_survived(path: Path, kind: str) -> None:
+    """Refuse a table that a process does not survive to read, whatever else it finds there.
+
+    Polars asks for as much memory as a damaged file says, and that ends the process: no error could be caught.
+    """
+    stat = path.stat()
+    if not _ends_well(path, kind, (stat.st_size, stat.st_mtime_ns)):
+        raise InputError(f"not readable as {kind}: it is damaged", where=str(path), fix="save it again")
+
+
+@lru_cache(maxsize=256)
+def _ends_well(path: Path, kind: str, stamp: tuple[int, int]) -> bool:  # noqa: ARG001 - a changed file is tried again
+    import subprocess  # noqa: PLC0415 - only where somebody's table is read
+
+    words = [sys.executable, "-P", "-c", _TRIAL, str(path), kind]
+    return subprocess.run(words, capture_output=True, check=False).returncode >= 0  # noqa: S603
+
+
+def read_foreign_parquet(path: Path) -> polars.DataFrame:
+    """Read a Parquet table that is no part of an artefact: a file that somebody made with anything."""
+    check_survived(path, "a Parquet table")
+    return read_parquet(path)
 
 
 def read_parquet(path: Path) -> polars.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import shlex
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -100,6 +101,7 @@ def environment() -> Environment:
     made.filters["blocks"] = blocks_html
     made.filters["notes"] = _notes
     made.filters["short"] = _short
+    made.filters["shell_words"] = shlex.join
     return made
 
 

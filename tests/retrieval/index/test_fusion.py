@@ -53,6 +53,8 @@ def test_scores_are_brought_to_0_to_1_within_the_depth() -> None:
     assert score_shares(np.array([3.0]), 0.5, 1000).tolist() == [0.5]
     assert score_shares(np.array([3.0, 3.0, 3.0]), 1, 2).tolist() == [1, 1, 0]
     assert len(score_shares(np.zeros(0), 1, 5)) == 0
+    for largest in (1.7e308, np.inf):  # of a reranker behind an endpoint: their difference is no number
+        assert score_shares(np.array([largest, 0, -largest]), 1, 5).tolist() == [1, 0.5, 0]
 
 
 def test_a_clear_lead_counts_by_scores_and_not_by_rank() -> None:

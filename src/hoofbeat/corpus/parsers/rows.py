@@ -103,6 +103,10 @@ def _array(stream: IO[bytes]) -> Iterator[tuple[int, Row | Refusal]]:
             raise HostileInputError("JSON refused as hostile: nested too deep", fix="leave it out") from None
         except json.JSONDecodeError as err:
             problem, end = err.msg, len(text)
+        except ValueError:  # thousands of digits
+            raise InputError(
+                f"not readable JSON: object {number + 1}: a number is too long", fix="correct the file"
+            ) from None
         if ended or end < len(text):
             if problem:
                 raise InputError(f"not readable JSON: object {number + 1}: {problem}", fix="correct the file")

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import InputError
 from hoofbeat.registry import registry
+from hoofbeat.trust import parse_toml
 
 if TYPE_CHECKING:
     from hoofbeat.prompts.library import Prompt
@@ -201,7 +202,7 @@ def decode_pack(data: bytes, where: str) -> Pack:
 
 def _parsed(data: bytes, where: str) -> Pack:
     try:
-        values = tomllib.loads(data.decode("utf-8"))
+        values = parse_toml(data.decode("utf-8"))
     except UnicodeDecodeError as err:
         raise InputError("the domain pack is not UTF-8 text", where=where, fix="save it as UTF-8") from err
     except tomllib.TOMLDecodeError as err:

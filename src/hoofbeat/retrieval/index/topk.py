@@ -103,6 +103,9 @@ def rrf_shares(length: int, weight: float = 1.0, constant: int = RRF_K) -> Float
     return weight / (constant + np.arange(1, length + 1))
 
 
+_LARGEST = 1e300
+
+
 def score_shares(scores: Floats, weight: float, depth: int) -> Floats:
     """What each place of a ranking adds to a fusion by scores: `weight` at the best, nothing from place `depth` on.
 
@@ -110,10 +113,11 @@ def score_shares(scores: Floats, weight: float, depth: int) -> Floats:
     """
     if not len(scores):
         return np.zeros(0)
-    best, last = float(scores[0]), float(scores[min(depth, len(scores)) - 1])
+    bounded = np.clip(scores.astype(np.float64), -_LARGEST, _LARGEST)  # of two larger ones the difference is infinite
+    best, last = float(bounded[0]), float(bounded[min(depth, len(scores)) - 1])
     if not best > last:
         return np.where(np.arange(len(scores)) < depth, weight, 0.0)
-    return weight * np.clip((scores.astype(np.float64) - last) / (best - last), 0.0, 1.0)
+    return weight * np.clip((bounded - last) / (best - last), 0.0, 1.0)
 
 
 def summed_shares(rankings: Sequence[Ranking], shares: Sequence[Floats], k: int) -> Ranking:
