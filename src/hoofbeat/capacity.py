@@ -25,6 +25,8 @@ from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.corpus.duplicates import JACCARD, Banding, Shingler, Signer, SignTexts
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.models import ChatRequest, Estimate, Model
+from hoofbeat.models.fleet import FleetBackend
+from hoofbeat.models.http_backend import EmbeddedBackend, HttpBackend
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Passage, Question
 from hoofbeat.retrieval.index.postings import Postings
@@ -138,7 +140,13 @@ class CapacityPlan(Struct, frozen=True, kw_only=True):
 def rate_of(
     model: Model, costs: Costs, *, seconds: float | None, in_flight: int | None, servers: int | None, fleet_limit: int
 ) -> CallRate:
-    """A model's rate: as stated by the user, else from the ledger, else assumed."""
+    """A model's rate: as stated by the user, else from the ledger, else assumed.
+
+    Only a server of the user's own can be there once on each node; the embedded model and a provider are one.
+    """
+    own = isinstance(model.backend, HttpBackend | FleetBackend) and not isinstance(model.backend, EmbeddedBackend)
+    if not own or model.identity.startswith("openai:"):
+        servers = servers or 1
     rows = [
         row for row in model.ledger.stats().by_model if (row["model"], row["operation"]) == (model.identity, "chat")
     ]
@@ -337,7 +345,7 @@ def _memory(study: StudySize, costs: Costs) -> dict[str, float]:
         "searching": study.passages
         * (size["place"] + (size["postings"] if lexical else 0) + (size["vector"] if dense else 0)),
     }
-    return {name: (size["command"] + held) / _GB for name, held in parts.items()}
+    return {name: (size["command"] + held) / _GB for name, held in parts.items() if held}
 
 
 def _disk(study: StudySize, costs: Costs, calls: int) -> dict[str, float]:
@@ -356,7 +364,9 @@ def _disk(study: StudySize, costs: Costs, calls: int) -> dict[str, float]:
 
 
 def _assumptions(study: StudySize, costs: Costs, rate: CallRate, cores: int, speed: float) -> list[str]:
-    servers = "one model server on each node" if rate.servers is None else f"{rate.servers} model servers"
+    servers = "one model server" + (" on each node" if rate.servers is None else "")
+    if (rate.servers or 1) > 1:
+        servers = f"{rate.servers} model servers"
     out = "the maximum of each call" if rate.tokens_out is None else f"{rate.tokens_out:.0f} per call, as in the ledger"
     audit = "all pairs are judged" if study.positions is None else f"economy, {study.positions} positions per question"
     return [
