@@ -41,15 +41,20 @@ RISK = 0.05
 
 _MIN_SEEN = 20
 _PROBED = 4
+_PASSAGE = 850  # characters of the passages that encoding was measured with
 _HOUR = 3600.0
 _GB = 1e9
 
 
 class StageCost(Struct, frozen=True, forbid_unknown_fields=True):
-    """CPU seconds for one unit of a stage: of its parts, and of the command; how many parts can run side by side."""
+    """CPU seconds for one unit of a stage, of its parts and of the command, and those to begin it.
+
+    `at_most` is how many parts can run side by side.
+    """
 
     work: float
     serial: float
+    start: float = 0.5
     at_most: int = 1 << 30
 
 
@@ -57,7 +62,6 @@ class Costs(Struct, frozen=True, forbid_unknown_fields=True):
     """The measured costs in `capacity.toml`."""
 
     measured: str
-    start: float
     joining: float
     merge: float
     question: float
@@ -78,14 +82,16 @@ def load_costs() -> Costs:
 class StudySize(Struct, frozen=True, kw_only=True):
     """What is planned: documents, questions, sources that answer every question, and how passages are found.
 
-    `characters` are those of all articles together. `positions` is how many positions the answers to a question have,
-    for an audit in economy; without it all pairs are judged.
+    `characters` are those of all articles together, `question_characters` those of a question (0: as usual).
+    `positions` is how many positions the answers to a question have, for an audit in economy; without it all pairs are
+    judged.
     """
 
     articles: int
     characters: int
     passages: int
     questions: int = 0
+    question_characters: int = 0
     sources: int = 0
     line: str = "bm25 + dense"
     positions: int | None = None
@@ -190,8 +196,7 @@ class _Planner:
             return
         cost = self._costs.stages[name]
         work = (units * cost.work + more) * self._speed
-        begin = 0.0 if merged else self._costs.start  # indexes are open where they were made
-        serial = (begin + units * cost.serial + merged * self._costs.question) * self._speed
+        serial = (cost.start + units * cost.serial + merged * self._costs.question) * self._speed
         merging = merged * self._costs.merge * self._speed
         hours = {}
         for nodes in self._nodes:
@@ -215,7 +220,8 @@ class _Planner:
         """Model calls: as quick as the servers, or as one command can make them."""
         if not estimate.calls:
             return
-        serial = (self._costs.start + estimate.calls * self._costs.stages["calls"].serial) * self._speed
+        cost = self._costs.stages["calls"]
+        serial = (cost.start + estimate.calls * cost.serial) * self._speed
         hours = {nodes: max(estimate.calls / self._rate.per_second(nodes), serial) / _HOUR for nodes in self._nodes}
         self.stages.append(
             PlannedStage(name=name, amount=estimate.calls, unit="calls", serial_hours=serial / _HOUR, hours=hours,
@@ -281,16 +287,18 @@ def _plan_search(planner: _Planner, study: StudySize, costs: Costs, load: Callab
     by_endpoint = encodes_by_endpoint(study.line)
     thousands, searched = study.passages / 1e3, study.questions * study.passages / 1e6
     asking = study.questions if study.passages else 0
+    length = study.question_characters or costs.texts["question"]
     if lexical:
         planner.work("indexing", study.passages, "passages", thousands)
     if dense and not by_endpoint:
         planner.work("encoding", study.passages, "passages", thousands)
     if lexical:
-        planner.work("searching", asking, "questions", searched, merged=asking)
+        planner.work("searching", asking, "questions", searched * length / 1e3, merged=asking)
     if dense:
-        planner.work("dense search", asking, "questions", searched, merged=asking)
+        encoding = 0.0 if by_endpoint else asking / 1e3 * length / _PASSAGE * costs.stages["encoding"].work
+        planner.work("dense search", asking, "questions", searched, more=encoding, merged=asking)
     encoded = study.passages + study.questions if by_endpoint else 0
-    asked = study.questions * int(tokens_at_most("x" * costs.texts["question"]))
+    asked = study.questions * int(tokens_at_most("x" * length))
     planner.calls("retrieval", estimate_line(study.line, study.questions, asked, encoded, load))
 
 
@@ -303,7 +311,8 @@ def _indexes(line: str) -> tuple[bool, bool]:
 def _estimates(study: StudySize, model: Model, costs: Costs) -> dict[str, Estimate]:
     """The calls of answers and judgments, or with several sources of an audit: each by its stage's own request."""
     pack = load_pack("clinicians")
-    shown = {name: "x" * size for name, size in costs.texts.items()}
+    sizes = costs.texts | ({"question": study.question_characters} if study.question_characters else {})
+    shown = {name: "x" * size for name, size in sizes.items()}
     question = Question(id="q", text=shown["question"], answer=shown["answer"])
     passages = tuple(
         Passage(id=f"d#{number}", document="d", text=shown["passage"]) for number in range(costs.texts["passages"])
