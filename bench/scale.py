@@ -64,18 +64,19 @@ CUT = ("indexing", "encoding", "searching", "searching shards")
 
 
 class Data(NamedTuple):
-    """What the stages read: which of the real articles, whose sentences, and the lengths of documents in pieces of some
-    150 words, in turn."""
+    """What the stages read: which of the real articles, whose sentences, the lengths of documents in pieces of some
+    150 words, in turn, and which share of such a piece a question is."""
 
     articles: slice
     sentences: Path
     lengths: tuple[int, ...]
+    asked: float = 1.0
 
 
 DATA = {
     "usual": Data(slice(None), REPORTS, (8,)),
     "fit": Data(slice(0, None, 2), REPORTS, (8,)),
-    "test": Data(slice(1, None, 2), GUIDELINES, (2, 4, 18)),
+    "test": Data(slice(1, None, 2), GUIDELINES, (2, 4, 18), 0.5),
 }
 
 
@@ -215,6 +216,12 @@ def queries(size: int) -> int:
     return max(QUERIES, size * 4 // 5)
 
 
+def asked(count: int, data: Data) -> list[str]:
+    """So many questions."""
+    texts = islice(passages(SEED + 1, sentences(data.sentences)), count)
+    return [text[: round(len(text) * data.asked)] for text in texts]
+
+
 def prepared(stage: str, place: Path, target: Path, url: str, data: Data) -> Callable[[], object]:
     """The work of a stage; what comes before it is done now. Passages that were cut are linked, not copied."""
     os.environ["HOOFBEAT_CACHE"] = str(target / "cache")
@@ -237,11 +244,11 @@ def prepared(stage: str, place: Path, target: Path, url: str, data: Data) -> Cal
         return lambda: collection.bm25(0.9, 0.4)
     if stage == "encoding":
         return lambda: collection.dense("minilm")
-    texts = islice(passages(SEED + 1, sentences(data.sentences)), queries(corpus.manifest.counts.kept))
-    asked = [(f"q{number}", text) for number, text in enumerate(texts)]
+    texts = asked(queries(corpus.manifest.counts.kept), data)
+    questions = [(f"q{number}", text) for number, text in enumerate(texts)]
     retriever = Retriever(indexes, "bm25")
-    retriever.search(asked[:1], 1)
-    return lambda: retriever.search(asked, 100)
+    retriever.search(questions[:1], 1)
+    return lambda: retriever.search(questions, 100)
 
 
 def watch(engine: Engine) -> list[float]:

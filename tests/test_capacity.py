@@ -51,8 +51,8 @@ def test_hours_are_serial_work_and_the_servers_rate(model: Model) -> None:
     found = stages_of(plan_capacity(SIX_MILLION, model, RATE, cores=10))
     costs = load_costs()
     encoding, cost = found["encoding"], costs.stages["encoding"]
-    assert encoding.hours[1] * 3600 == pytest.approx(costs.start + 100_000 * (cost.serial + cost.work / 10))
-    begin = costs.start + costs.joining
+    assert encoding.hours[1] * 3600 == pytest.approx(cost.start + 100_000 * (cost.serial + cost.work / 10))
+    begin = cost.start + costs.joining
     assert encoding.hours[8] * 3600 == pytest.approx(begin + 100_000 * (cost.serial + cost.work / 80))
     answers = found["audit: answers"]
     assert answers.hours[1] * 3600 == pytest.approx(5_000_000 / (10 / 2))

@@ -47,10 +47,21 @@ def test_the_environment_says_what_is_secret(monkeypatch: pytest.MonkeyPatch) ->
     assert redact_message(message) == f"407 from http://{REDACTED}@proxy.example:3128 for {REDACTED}, {REDACTED}"
 
 
-def test_user_and_password_in_any_address_leave_a_message() -> None:
-    assert (
-        redact_message("postgresql://me:pw@db/x and http://a/b@c") == f"postgresql://{REDACTED}@db/x and http://a/b@c"
-    )
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("https://me:pw@host/x and http://a/b@c", f"https://{REDACTED}@host/x and http://a/b@c"),
+        ("https://token@host/x", f"https://{REDACTED}@host/x"),
+        ("write postgresql://USER@HOST/DATABASE", "write postgresql://USER@HOST/DATABASE"),
+        ("postgresql://me:pw@db/x, and more", f"postgresql://me:{REDACTED}@db/x, and more"),
+        ("postgresql+pg8000://me:p@s/s:w@rd@db/x", f"postgresql+pg8000://me:{REDACTED}@db/x"),
+        ("postgres://me@db/x?password=pw&port=5433", f"postgres://me@db/x?password={REDACTED}&port=5433"),
+        ("dense[store=postgresql://db/x?password=pw]", f"dense[store=postgresql://db/x?password={REDACTED}]"),
+        ("http://host/v1?api_key=12&n=3", f"http://host/v1?api_key={REDACTED}&n=3"),
+    ],
+)
+def test_secrets_in_any_address_leave_a_message(told: str, shown: str) -> None:
+    assert redact_message(told) == shown
 
 
 def test_an_error_on_the_screen_and_in_json_is_without_secrets(

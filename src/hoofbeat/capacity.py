@@ -25,6 +25,8 @@ from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.corpus.duplicates import JACCARD, Banding, Shingler, Signer, SignTexts
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.models import ChatRequest, Estimate, Model
+from hoofbeat.models.fleet import FleetBackend
+from hoofbeat.models.http_backend import EmbeddedBackend, HttpBackend
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Passage, Question
 from hoofbeat.retrieval.index.postings import Postings
@@ -39,15 +41,20 @@ RISK = 0.05
 
 _MIN_SEEN = 20
 _PROBED = 4
+_PASSAGE = 850  # characters of the passages that encoding was measured with
 _HOUR = 3600.0
 _GB = 1e9
 
 
 class StageCost(Struct, frozen=True, forbid_unknown_fields=True):
-    """CPU seconds for one unit of a stage: of its parts, and of the command; how many parts can run side by side."""
+    """CPU seconds for one unit of a stage, of its parts and of the command, and those to begin it.
+
+    `at_most` is how many parts can run side by side.
+    """
 
     work: float
     serial: float
+    start: float = 0.5
     at_most: int = 1 << 30
 
 
@@ -55,7 +62,6 @@ class Costs(Struct, frozen=True, forbid_unknown_fields=True):
     """The measured costs in `capacity.toml`."""
 
     measured: str
-    start: float
     joining: float
     merge: float
     question: float
@@ -76,14 +82,16 @@ def load_costs() -> Costs:
 class StudySize(Struct, frozen=True, kw_only=True):
     """What is planned: documents, questions, sources that answer every question, and how passages are found.
 
-    `characters` are those of all articles together. `positions` is how many positions the answers to a question have,
-    for an audit in economy; without it all pairs are judged.
+    `characters` are those of all articles together, `question_characters` those of a question (0: as usual).
+    `positions` is how many positions the answers to a question have, for an audit in economy; without it all pairs are
+    judged.
     """
 
     articles: int
     characters: int
     passages: int
     questions: int = 0
+    question_characters: int = 0
     sources: int = 0
     line: str = "bm25 + dense"
     positions: int | None = None
@@ -138,7 +146,13 @@ class CapacityPlan(Struct, frozen=True, kw_only=True):
 def rate_of(
     model: Model, costs: Costs, *, seconds: float | None, in_flight: int | None, servers: int | None, fleet_limit: int
 ) -> CallRate:
-    """A model's rate: as stated by the user, else from the ledger, else assumed."""
+    """A model's rate: as stated by the user, else from the ledger, else assumed.
+
+    Only a server of the user's own can be there once on each node; the embedded model and a provider are one.
+    """
+    own = isinstance(model.backend, HttpBackend | FleetBackend) and not isinstance(model.backend, EmbeddedBackend)
+    if not own or model.identity.startswith("openai:"):
+        servers = servers or 1
     rows = [
         row for row in model.ledger.stats().by_model if (row["model"], row["operation"]) == (model.identity, "chat")
     ]
@@ -182,8 +196,7 @@ class _Planner:
             return
         cost = self._costs.stages[name]
         work = (units * cost.work + more) * self._speed
-        begin = 0.0 if merged else self._costs.start  # indexes are open where they were made
-        serial = (begin + units * cost.serial + merged * self._costs.question) * self._speed
+        serial = (cost.start + units * cost.serial + merged * self._costs.question) * self._speed
         merging = merged * self._costs.merge * self._speed
         hours = {}
         for nodes in self._nodes:
@@ -207,7 +220,8 @@ class _Planner:
         """Model calls: as quick as the servers, or as one command can make them."""
         if not estimate.calls:
             return
-        serial = (self._costs.start + estimate.calls * self._costs.stages["calls"].serial) * self._speed
+        cost = self._costs.stages["calls"]
+        serial = (cost.start + estimate.calls * cost.serial) * self._speed
         hours = {nodes: max(estimate.calls / self._rate.per_second(nodes), serial) / _HOUR for nodes in self._nodes}
         self.stages.append(
             PlannedStage(name=name, amount=estimate.calls, unit="calls", serial_hours=serial / _HOUR, hours=hours,
@@ -273,16 +287,18 @@ def _plan_search(planner: _Planner, study: StudySize, costs: Costs, load: Callab
     by_endpoint = encodes_by_endpoint(study.line)
     thousands, searched = study.passages / 1e3, study.questions * study.passages / 1e6
     asking = study.questions if study.passages else 0
+    length = study.question_characters or costs.texts["question"]
     if lexical:
         planner.work("indexing", study.passages, "passages", thousands)
     if dense and not by_endpoint:
         planner.work("encoding", study.passages, "passages", thousands)
     if lexical:
-        planner.work("searching", asking, "questions", searched, merged=asking)
+        planner.work("searching", asking, "questions", searched * length / 1e3, merged=asking)
     if dense:
-        planner.work("dense search", asking, "questions", searched, merged=asking)
+        encoding = 0.0 if by_endpoint else asking / 1e3 * length / _PASSAGE * costs.stages["encoding"].work
+        planner.work("dense search", asking, "questions", searched, more=encoding, merged=asking)
     encoded = study.passages + study.questions if by_endpoint else 0
-    asked = study.questions * int(tokens_at_most("x" * costs.texts["question"]))
+    asked = study.questions * int(tokens_at_most("x" * length))
     planner.calls("retrieval", estimate_line(study.line, study.questions, asked, encoded, load))
 
 
@@ -295,7 +311,8 @@ def _indexes(line: str) -> tuple[bool, bool]:
 def _estimates(study: StudySize, model: Model, costs: Costs) -> dict[str, Estimate]:
     """The calls of answers and judgments, or with several sources of an audit: each by its stage's own request."""
     pack = load_pack("clinicians")
-    shown = {name: "x" * size for name, size in costs.texts.items()}
+    sizes = costs.texts | ({"question": study.question_characters} if study.question_characters else {})
+    shown = {name: "x" * size for name, size in sizes.items()}
     question = Question(id="q", text=shown["question"], answer=shown["answer"])
     passages = tuple(
         Passage(id=f"d#{number}", document="d", text=shown["passage"]) for number in range(costs.texts["passages"])
@@ -337,7 +354,7 @@ def _memory(study: StudySize, costs: Costs) -> dict[str, float]:
         "searching": study.passages
         * (size["place"] + (size["postings"] if lexical else 0) + (size["vector"] if dense else 0)),
     }
-    return {name: (size["command"] + held) / _GB for name, held in parts.items()}
+    return {name: (size["command"] + held) / _GB for name, held in parts.items() if held}
 
 
 def _disk(study: StudySize, costs: Costs, calls: int) -> dict[str, float]:
@@ -356,7 +373,9 @@ def _disk(study: StudySize, costs: Costs, calls: int) -> dict[str, float]:
 
 
 def _assumptions(study: StudySize, costs: Costs, rate: CallRate, cores: int, speed: float) -> list[str]:
-    servers = "one model server on each node" if rate.servers is None else f"{rate.servers} model servers"
+    servers = "one model server" + (" on each node" if rate.servers is None else "")
+    if (rate.servers or 1) > 1:
+        servers = f"{rate.servers} model servers"
     out = "the maximum of each call" if rate.tokens_out is None else f"{rate.tokens_out:.0f} per call, as in the ledger"
     audit = "all pairs are judged" if study.positions is None else f"economy, {study.positions} positions per question"
     return [

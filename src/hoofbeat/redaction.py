@@ -17,7 +17,11 @@ from urllib.parse import unquote, urlsplit
 
 REDACTED = "[redacted]"
 _NAMED_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)$", re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
+_OF_DATABASE = re.compile(
+    r"(postgres(?:ql)?(?:\+\w+)?://[^/\s@:'\"]*):[^\s'\"]*@"
+)  # its password may have any character
+_IN_ADDRESS = re.compile(r"(?<!postgres://)(?<!postgresql://)(?<!pg8000://)(?<=://)[^/\s@'\"]+(?=@)")
+_IN_QUERY = re.compile(r"(?<=[?&])(\w*(?:password|passwd|secret|token|key))=[^&\s'\"\]]*", re.IGNORECASE)
 _MIN_LENGTH = 8  # shorter ones are words ("EMPTY", which vLLM's documentation uses), and are in every text
 
 
@@ -36,8 +40,12 @@ class Redactor:
         return self._encoded.sub(REDACTED, text) if "%" in text or "+" in text else text
 
     def in_message(self, text: str) -> str:
-        """The same for an error's message, where user and password in any address are secrets as well."""
-        return self(_IN_ADDRESS.sub(REDACTED, text))
+        """The same for an error's message, where what any address has before its @ is a secret as well.
+
+        Of a database's address it is the password: whoever reads the message needs the user's name.
+        """
+        without = _OF_DATABASE.sub(rf"\1:{REDACTED}@", text)
+        return self(_IN_QUERY.sub(rf"\1={REDACTED}", _IN_ADDRESS.sub(REDACTED, without)))
 
 
 def without_user(address: str) -> str:

@@ -38,6 +38,13 @@ def test_prices_limits_and_servers_come_from_the_configuration(tmp_path: Path) -
     assert fixed["hours"]["8"] == fixed["hours"]["64"] > found["hours"]["64"]
 
 
+def test_a_model_that_is_not_on_the_nodes_is_one_on_any_number_of_them(tmp_path: Path) -> None:
+    for model in ("embedded", "openai:gpt-4o"):
+        found = json_of(hoofbeat("plan", "--questions", "9999", "--model", model, "--json", folder=tmp_path))
+        assert found["hours"]["1"] == found["hours"]["64"]
+        assert any(each.startswith("one model server with") for each in found["assumptions"])
+
+
 def test_a_corpus_is_measured_and_a_probe_scales(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"d{number}.md").write_text(f"# Case {number}\n\n" + f"finding {number} of a patient. " * 100)
@@ -55,6 +62,17 @@ def test_a_corpus_is_measured_and_a_probe_scales(tmp_path: Path) -> None:
         (("--articles", "5", "--nodes", "1,many"), "not a list of cluster sizes"),
         (("--articles", "0"), "--articles"),
         (("--articles", "5", "--with", "bm26"), "bm26"),
+        (("--articles", "1" + 30 * "0"), "a number is above"),
+        (("--articles", "5", "--nodes", "1,1000000"), "not a list of cluster sizes"),
+        (("--corpus", "x", "--characters", "9"), "--characters and --corpus can't be used together"),
+        (("--articles", "5", "--characters", "9", "--passages", "46"), "46 passages can't be cut from 45 characters"),
+        (("--questions", "5", "--sources", "1"), "one is too few"),
+        (("--articles", "5", "--sources", "4"), "give --questions"),
+        (("--questions", "5", "--positions", "2"), "0 sources can't have 2 positions"),
+        (("--questions", "5", "--sources", "3", "--positions", "4"), "3 sources can't have 4 positions"),
+        (("--questions", "5", "--seconds", "nan"), "--seconds is not a number"),
+        (("--questions", "5", "--seconds", "inf"), "--seconds is not a number"),
+        (("--questions", "5", "--seconds", "0"), "--seconds"),
         (("--corpus", "nowhere"), "nowhere"),
     ],
 )

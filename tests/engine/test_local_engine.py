@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from hoofbeat.cli import main
 from hoofbeat.cli.session import command_words
-from hoofbeat.engine import current_engine, local_engine, running_on
+from hoofbeat.engine import current_engine, local_engine, ray_engine, running_on
 from hoofbeat.engine.local_engine import LocalEngine
 from hoofbeat.engine.ray_engine import RayEngine
 from hoofbeat.errors import ClusterError, InputError, UsageError
@@ -103,6 +105,30 @@ def test_a_cluster_out_of_reach_is_an_error_at_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("RAY_ADDRESS", "no-such-host.invalid:6379")
     with pytest.raises(ClusterError, match="no Ray cluster answers there"):
         list(RayEngine().map(square, [1]))
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.0 400 Bad request\r\n\r\n", None])
+def test_what_answers_but_is_not_ray_is_told(answer: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setattr(ray_engine, "_ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def greet() -> None:
+            line = other.accept()[0]
+            if answer is None:  # it says nothing, and keeps the line
+                told.wait(10)
+            line.sendall(answer or b"")
+            line.close()
+
+        told = threading.Event()
+        answering = threading.Thread(target=greet)
+        answering.start()
+        where = f"ray://127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(ClusterError, match="what answers there is not a Ray cluster") as caught:
+            list(RayEngine(where).map(square, [1]))
+        assert caught.value.where == where
+        told.set()
+        answering.join()
 
 
 def test_the_configuration_may_name_the_engine(

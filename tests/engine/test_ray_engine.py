@@ -272,6 +272,19 @@ def test_a_cluster_that_asks_for_a_token_or_has_another_ray_says_so(monkeypatch:
     ) as other:
         list(RayEngine().map(square, [1]))
     assert "the same versions of Python and of Ray" in str(other.value.fix)
+    for said, told in (
+        ("Could not find any running Ray instance.", "ray start --head"),
+        ("ray client connection timeout", "Ray Client (10001)"),
+        ("Failed to connect to Ray cluster at 127.0.0.1:10001", "the head's (6379)"),
+    ):
+
+        def fail(said: str = said, **_: object) -> None:
+            raise ConnectionError(said)
+
+        monkeypatch.setattr(ray, "init", fail)
+        with pytest.raises(ClusterError, match="can't be joined") as wrong_port:
+            list(RayEngine().map(square, [1]))
+        assert told in str(wrong_port.value.fix)
     monkeypatch.setattr(ray, "init", time_out)
     with pytest.raises(ClusterError, match="timed out during startup") as slow:
         list(RayEngine().map(square, [1]))

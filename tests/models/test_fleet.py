@@ -156,7 +156,7 @@ def test_the_file_is_read_again_when_it_changes(servers: list[FaultServer], ledg
     def change() -> None:
         file.write_text("")  # as an editor or a script leaves it for a moment
         time.sleep(0.15)
-        file.write_text(f"{second.url}\nnonsense\n{third.url}")
+        file.write_text(f"{second.url}\nnonsense\nftp://me:hush@a/v1\n{third.url}")
 
     results = model.run([ask(text) for text in questions(600)], At(model, 100, change))
     assert all(reply_text(each).startswith("answer ") for each in results)
@@ -165,6 +165,7 @@ def test_the_file_is_read_again_when_it_changes(servers: list[FaultServer], ledg
     assert [each.url for each in model.endpoints] == [server.url for server in servers]
     assert by_server(model, servers)[0].failures == 0
     assert len([each for each in told if "nonsense" in each]) == 1
+    assert "hush" not in " ".join(told)
 
     # a server that is no longer in the file is never asked again, so its end is not noticed
     first.die()
@@ -241,13 +242,24 @@ def test_a_wrong_table_is_said(tmp_path: Path, ledger: Ledger, text: str) -> Non
     assert "hush" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("content", "kind"), [(None, InputError), ("# none yet\n", InputError), ("a b", UsageError)])
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (None, InputError),
+        ("", InputError),
+        ("# none yet\n", InputError),
+        ("a b", UsageError),
+        ("http://me:hush@a/v1", UsageError),
+    ],
+)
 def test_a_wrong_file_is_said(tmp_path: Path, ledger: Ledger, content: str | None, kind: type[HoofbeatError]) -> None:
     if content is not None:
         (tmp_path / "list.txt").write_text(content)
     with pytest.raises(kind) as caught:
         load_model("judge", ledger=ledger, config=config(tmp_path, 'name = "stub"\nendpoints_file = "list.txt"'))
     assert "list.txt" in str(caught.value)
+    assert caught.value.fix
+    assert "hush" not in str(caught.value)
 
 
 def config(tmp_path: Path, text: str) -> Config:

@@ -208,6 +208,8 @@ def test_the_configuration_may_name_the_ledger(monkeypatch: pytest.MonkeyPatch, 
         ("postgresql://u@nowhere.invalid/none", "can't be reached"),
         ("postgresql://u@h/d?sslmode=maybe", "no sslmode 'maybe'"),
         ("postgresql://u@h/d?colour=red", "unknown settings: colour"),
+        ("postgresql://u@h/d?password=geheim", "unknown settings: password"),
+        ("postgresql://u:ge/h@geheim@h/d", "contains a password"),
         ("postgresql://u@h:port/d", "not the address"),
     ],
 )
@@ -215,6 +217,7 @@ def test_what_is_wrong_with_an_address_is_said(address: str, words: str) -> None
     with pytest.raises(HoofbeatError, match=words) as caught:
         open_ledger(address)
     assert caught.value.fix
+    assert "geheim" not in str(caught.value)
 
 
 def test_a_server_that_does_not_encrypt_is_refused_where_encryption_is_asked_for() -> None:

@@ -89,7 +89,7 @@ def copy_command(source: str, target: str, as_json: bool) -> None:
     screen = Screen(as_json=as_json)
     with _open(source) as origin, open_ledger(target) as copy:
         if origin.place == copy.place:
-            raise UsageError("FROM and TO are the same ledger", where=copy.place)
+            raise UsageError("FROM and TO are the same ledger", where=copy.place, fix="name another TO")
         done = copy_ledger(origin, copy, screen)
         place = copy.place
     if as_json:

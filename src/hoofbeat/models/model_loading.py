@@ -516,7 +516,11 @@ def _fleet(settings: ModelSettings, found: FolderConfig | None, tell: Callable[[
                 fix="write http://host:port/v1; the model's name is written once, as name = ...",
             )
         now = FolderConfig.of(found.file) if found is not None else None  # the list may have changed since the consent
-        backend = _http(f"{address}#{settings.name}", settings, now, connect_timeout=_FLEET_CONNECT)
+        try:
+            backend = _http(f"{address}#{settings.name}", settings, now, connect_timeout=_FLEET_CONNECT)
+        except UsageError as err:
+            err.where = err.where or settings.endpoints_file or None
+            raise
         if now is not None and tell is not None:
             _tell_address(settings.name, backend, now, tell)
         return backend

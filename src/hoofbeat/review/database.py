@@ -55,7 +55,7 @@ from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.review_records import DatabaseError, ReviewRefusalError, not_here
-from hoofbeat.store.postgres import error_code, known_password, server_words, ssl_setting, ssl_words
+from hoofbeat.store.postgres import error_code, known_password, public_address, server_words, ssl_setting, ssl_words
 from hoofbeat.store.sqlite_files import content_of, refuse_foreign_parts, sqlite_content
 
 _ALL = MetaData()
@@ -298,7 +298,7 @@ class Database:
     def __init__(self, url_or_path: str) -> None:
         url = _url_of(url_or_path)
         self.kind = "sqlite" if url.drivername == "sqlite" else "postgresql"
-        self.where = url.render_as_string(hide_password=True) if self.kind == "postgresql" else str(url.database)
+        self.where = public_address(url) if self.kind == "postgresql" else str(url.database)
         self._turn = threading.Lock()
         self._adding = threading.Lock()
         self._queue: list[_Waiting[Any]] = []

@@ -18,6 +18,7 @@ from hoofbeat.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from pg8000.native import Connection  # type: ignore[import-untyped]
+    from sqlalchemy.engine import URL
 
 _CONNECT_SECONDS = 10
 _SCHEMES = ("postgresql://", "postgres://")
@@ -28,6 +29,16 @@ _KEEPALIVE = "SET tcp_keepalives_idle=30; SET tcp_keepalives_interval=10; SET tc
 def is_postgres(place: object) -> bool:
     """Whether this is the address of a PostgreSQL database."""
     return isinstance(place, str) and place.startswith(_SCHEMES)
+
+
+def public_address(url: URL) -> str:
+    """An address as it may be shown: without its password, also one with an @ in it, and without unknown settings."""
+    host = (url.host or "").rpartition("@")[2] or None
+    shown = url._replace(drivername="postgresql", password=None, host=host)
+    return shown.difference_update_query(set(url.query) - set(_SETTINGS)).render_as_string()
+
+
+_SETTINGS = ("host", "port", "sslmode", "sslrootcert")
 
 
 class PostgresServer:
@@ -41,13 +52,13 @@ class PostgresServer:
             url = make_url(address)
         except (ArgumentError, ValueError):
             raise UsageError("this is not the address of a PostgreSQL database", fix=_ADDRESS) from None
+        self.where = public_address(url)
         if url.password and not password_allowed:
             raise UsageError(
                 "the database's address contains a password, which manifests and files would repeat",
-                where=url.render_as_string(hide_password=True),
+                where=self.where,
                 fix="leave it out: set PGPASSWORD, or add a line to ~/.pgpass",
             )
-        self.where = url.set(drivername="postgresql", password=None).render_as_string()
         query = {name: str(value) for name, value in url.query.items()}
         folder, port = query.pop("host", ""), int(query.pop("port", None) or url.port or 5432)
         encrypting = ssl_setting(query.pop("sslmode", ""), query.pop("sslrootcert", ""))
@@ -55,7 +66,7 @@ class PostgresServer:
             raise UsageError(
                 f"the database's address has unknown settings: {', '.join(sorted(query))}",
                 where=self.where,
-                fix="only host (a folder with the server's socket), sslmode and sslrootcert can be given there",
+                fix=f"only {', '.join(_SETTINGS)} can be given there; a password belongs in PGPASSWORD or ~/.pgpass",
             )
         user = url.username or os.environ.get("PGUSER") or os.environ.get("USER") or "postgres"
         self._settings: dict[str, Any] = {"user": user, "database": url.database or user, "ssl_context": encrypting}

@@ -25,6 +25,7 @@ from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
 from hoofbeat.retrieval.index.shards import ShardEdges
 from hoofbeat.retrieval.index_set import IndexSet, index_documents
 from hoofbeat.retrieval.retriever import Retriever
+from hoofbeat.store import Manifest, create, open_artefact
 from tests.helpers import needs_weights
 from tests.retrieval.hero.hero_support import laid_out
 from tests.retrieval.index.test_window_pieces import ShortSighted
@@ -181,6 +182,13 @@ def test_where_a_command_keeps_indexes_and_in_how_many_shards(tmp_path: Path) ->
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="can't be stored there"), keeping_indexes(str(tmp_path / "file")):
         pass
+    corpus = tmp_path / "corpus"
+    with create(corpus, replace_kind="corpus") as draft:
+        draft.finish(Manifest(kind="corpus", title="a corpus"))
+    for inside in (corpus, corpus / "indexes"):
+        with pytest.raises(OutputError, match="inside a Hoofbeat folder"), keeping_indexes(str(inside)):
+            pass
+    assert not open_artefact(corpus).verify()
 
 
 def test_scores_of_a_shard_are_those_of_the_whole_collection() -> None:

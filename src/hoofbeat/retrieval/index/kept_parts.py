@@ -20,6 +20,7 @@ from msgspec import MsgspecError
 
 from hoofbeat.errors import ArtefactError, OutputError, UsageError
 from hoofbeat.store import Manifest, create, open_artefact
+from hoofbeat.store.artefact import MANIFEST
 from hoofbeat.store.files import output_errors
 from hoofbeat.store.object_store import check_url, check_writable, fetch, is_there, is_url, put
 
@@ -83,8 +84,14 @@ def keeping_indexes(place: str = "", *, shards: int = 1) -> Iterator[IndexHome]:
 
 
 def _checked_folder(place: str) -> str:
-    """Refuse a folder that can't be written, before work is done for it; an empty name is the cache."""
+    """Refuse a folder that can't be written or must not change, before work; an empty name is the cache."""
     folder = Path(place).expanduser()
+    if place and any((each / MANIFEST).exists() for each in (folder, folder.absolute().parent)):
+        raise OutputError(
+            "indexes would be inside a Hoofbeat folder, which must not change",
+            where=place,
+            fix="name another folder with --index",
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
@@ -119,7 +126,7 @@ def kept(
                 build(draft.path)
                 draft.finish(Manifest(kind=INDEX_KIND, title=target.name, settings=settings))
         except OutputError as err:
-            fix = "free some space, or set HOOFBEAT_CACHE to another folder"
+            fix = "free some space, or keep indexes elsewhere: --index, or HOOFBEAT_CACHE"
             raise OutputError(f"an index can't be stored: {err.what}", where=err.where, fix=fix) from err
         if url:
             put(target, url)
