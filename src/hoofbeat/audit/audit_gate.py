@@ -62,7 +62,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "changed_texts": ("sources whose text changed", ""),
     "failed_pairs": ("pairs without a label, because a call failed", ""),
     "lost_pairs": ("pairs judged before that are not now: a source or question is gone, or a call failed", ""),
-    "changed_judges": ("judges of only one of the two audits; --economy in only one of them counts as one more", ""),
+    "changed_judges": ("number of judges that only one of the two audits used; --economy in only one adds 1", ""),
     "undecided": ("disagreements that nobody has decided on", _DECISIONS),
     "reopened": ("closed cases whose answer, quote or label has changed", _DECISIONS),
     "escalated": ("disagreements that are escalated", _DECISIONS),
