@@ -114,6 +114,7 @@ def _inputs(folder: Folder) -> frozenset[str]:
 
 
 _MAX_BACKLINKS = 20
+_LINKED = 90
 
 
 class Backlink(Struct, frozen=True):
@@ -126,6 +127,7 @@ class Backlink(Struct, frozen=True):
 
 class _AskedDocuments(Struct):
     id: str
+    text: str = ""
     documents: tuple[str, ...] = ()
 
 
@@ -153,7 +155,13 @@ def _questions(folder: Folder) -> dict[str, list[Link]]:
     found: dict[str, list[Link]] = {}
     for number, each in enumerate(read_jsonl(folder.artefact().file("questions.jsonl"), _AskedDocuments), start=1):
         for name in dict.fromkeys(each.documents):
-            found.setdefault(name, []).append(Link(each.id, f"/benchmarks/{folder.slug}/questions/{number}"))
+            found.setdefault(name, []).append(
+                Link(
+                    cut(one_line(each.text), _LINKED) or each.id,
+                    f"/benchmarks/{folder.slug}/questions/{number}",
+                    each.id,
+                )
+            )
     return found
 
 

@@ -81,7 +81,8 @@
       for (const row of rows) shown += !(row.hidden = !wanted.every((word) => words.get(row).includes(word)));
       count.textContent = wanted.length ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows` : "";
     });
-    tools.append(label, count);
+    if (!table.closest("[data-searched]")) tools.append(label); // the page's own search finds more words
+    tools.append(count);
     if (navigator.clipboard) { // a page without HTTPS has none, except on this machine
       const copy = document.createElement("button");
       copy.type = "button";

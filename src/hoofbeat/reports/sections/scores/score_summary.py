@@ -105,7 +105,7 @@ def score_summary(
         return None
     return PlainSummary(
         title=subject,
-        subtitle=f"Folders: {some_of([each.path.name for each in group.artefacts], _NAMED)}.",
+        subtitle=f"Folder{'s' if len(group.artefacts) > 1 else ''}: {some_of([each.path.name for each in group.artefacts], _NAMED)}.",
         warning=" ".join(cut_warnings(group.artefacts)),
         asked=_asked(group, len(ranked)),
         found=_found(group, ranked),
