@@ -558,7 +558,11 @@ def study_from(
     chosen = _chosen_form(path, form)
     settings, items = _items(artefact, chosen, sample, seed, strata)
     if not items:
-        raise UsageError(f"there is nothing to review with the form {chosen} here", where=str(path), fix="name another form or folder")
+        raise UsageError(
+            f"there is nothing to review with the form {chosen} here",
+            where=str(path),
+            fix="name another form or folder",
+        )
     reference = artefact.reference()
     drawn_as: dict[str, Any] = {"seed": seed, "sample": sample, "strata": strata, "of": artefact.manifest.kind}
     identity = canonical_json([reference.sha256, chosen, drawn_as])

@@ -86,7 +86,9 @@ class _WindowFit:
         room = room_for(model.context, prompt=_PROMPT_TOKENS, output=output_tokens, beside=[question])
         each = room // len(texts) - _FENCE_BYTES
         if each < _MIN_BYTES:
-            why = f"the question and {len(texts)} texts do not fit together in the model's window of {model.context} tokens"
+            why = (
+                f"the question and {len(texts)} texts do not fit the model's window of {model.context} tokens together"
+            )
             return Failure(kind="context-overflow", message=why, attempts=0)
         cut = [beginning(text, each) for text in shown]
         self._cut.update(hash(text) for part, text in zip(cut, shown, strict=True) if len(part) < len(text))

@@ -268,7 +268,7 @@ class _AnswerWords(Struct):
 
 
 def questions_with(path: pathlib.Path, text: str) -> tuple[int, ...]:
-    """The numbers of the questions of a table that have all these words, in any case, wherever in a question they are."""
+    """The numbers of the questions of a table that have all these words, in any case, anywhere in the question."""
     words = _searched(text)
     decode = msgspec.json.Decoder(_Words).decode
     found = []
@@ -302,7 +302,7 @@ def _all_in(words: Sequence[str], *texts: str) -> bool:
 
 
 def _lines_with(path: pathlib.Path, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """The lines of a table that may have these words, with their numbers. A line with other letters than plain ones may."""
+    """The lines of a table that may have these words, with their numbers: those with letters beyond ASCII all may."""
     plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
     for number, line in enumerate(_lines(path), start=1):
         lowered = line.lower() if plain and line.isascii() else None
