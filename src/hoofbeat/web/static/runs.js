@@ -1,7 +1,7 @@
 "use strict";
 // Reading a question: all answers open at once, and a link opens its answer.
 const open = document.querySelector("[data-unfold]");
-if (open) {
+if (open && document.querySelector("details.answer")) {
   open.hidden = false;
   open.addEventListener("click", () => {
     const folded = document.querySelectorAll("details.answer");

@@ -82,7 +82,6 @@
       count.textContent = wanted.length ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows` : "";
     });
     if (!table.closest("[data-searched]")) tools.append(label); // the page's own search finds more words
-    tools.append(count);
     if (navigator.clipboard) { // a page without HTTPS has none, except on this machine
       const copy = document.createElement("button");
       copy.type = "button";
@@ -96,6 +95,7 @@
       });
       tools.append(copy);
     }
+    tools.append(count);
     table.parentElement.before(tools);
   }
 
