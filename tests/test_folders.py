@@ -43,12 +43,12 @@ def test_every_class_opens_a_path_and_its_text(kind: Any, tmp_path: Path) -> Non
 def test_a_folder_of_folders_lists_them(tmp_path: Path) -> None:
     for name in ("01-bm25", "02-dense", "deep/comparison"):
         make(tmp_path / "rankings" / name, "rankings")
-    with pytest.raises(hb.HoofbeatError, match="is not one itself") as caught:
+    with pytest.raises(hb.HoofbeatError, match="is not a result itself") as caught:
         hb.open(str(tmp_path / "rankings"))
     assert caught.value.fix == "open one of these in it: 01-bm25, 02-dense, deep/comparison"
     for number in range(20):
         make(tmp_path / "many" / f"{number:02}", "run")
-    with pytest.raises(hb.HoofbeatError, match="is not one itself") as caught:
+    with pytest.raises(hb.HoofbeatError, match="is not a result itself") as caught:
         hb.open(tmp_path / "many")
     assert str(caught.value.fix).endswith("10, 11 and 8 more")
     (tmp_path / "empty").mkdir()

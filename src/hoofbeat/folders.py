@@ -210,7 +210,7 @@ def open_folder(folder: PathLike) -> ArtefactFolder:
         names = [each.relative_to(path).as_posix() for each in inside]
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         raise ArtefactError(
-            "this folder holds several results and is not one itself"
+            "this folder contains several results; it is not a result itself"
             if len(names) > 1
             else "the result is in a folder inside this one",
             where=str(path),

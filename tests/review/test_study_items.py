@@ -131,7 +131,7 @@ def test_several_kinds_need_a_name(folders: Path) -> None:
     with pytest.raises(UsageError, match="several kinds") as err:
         study_from(folders / "bench")
     assert "two-level-1 (6)" in str(err.value)
-    with pytest.raises(UsageError, match="nothing waits for duplicate"):
+    with pytest.raises(UsageError, match="nothing to review with the form duplicate"):
         study_from(folders / "bench", form="duplicate")
     with pytest.raises(UsageError, match="no form 'x'"):
         study_from(folders / "bench", form="x")

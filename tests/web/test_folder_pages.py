@@ -83,7 +83,11 @@ def test_sizes_are_in_words() -> None:
 
 def test_a_document_leads_to_its_questions_and_to_the_audits_that_asked_it(visitor: Visitor) -> None:
     page = visitor.get("/corpora/cases/documents/1").text
-    assert '<a href="/benchmarks/bench/questions/1"><bdi>q-hbt-case-01</bdi></a>' in page
+    assert (
+        '<a href="/benchmarks/bench/questions/1"><bdi>What is the best next step in treatment for this patient?</bdi>'
+        in page
+    )
+    assert '<span class="id">q-hbt-case-01</span>' in page
     handbook = visitor.get("/corpora/handbooks/documents/1").text
     assert 'href="/audits/audit/pairs?a=' in handbook
     number = handbook.partition("/audits/audit/pairs?a=")[2].partition('"')[0]

@@ -106,6 +106,7 @@ TABLE = (
     Row("GET /runs/{slug}", "/runs/run", hidden()),
     Row("GET /runs/{slug}/facets", "/runs/run/facets", hidden()),
     Row("GET /runs/{slug}/questions", "/runs/run/questions", hidden()),
+    Row("POST /runs/{slug}/search", "/runs/run/search", hidden(303), {"text": "fever"}),
     Row("GET /runs/{slug}/questions/{number}", "/runs/run/questions/1", hidden()),
     Row("GET /api/audits/{slug}/pairs", "/api/audits/audit/pairs", browse()),
     Row(

@@ -165,6 +165,29 @@ def test_lists_and_neighbours_keep_to_the_filter(tmp_path: Path) -> None:
     assert "No question matches the filters" in nothing.text
 
 
+def test_words_of_questions_and_answers_are_found(tmp_path: Path) -> None:
+    said = ["Take ASPIRIN daily.", "Nothing.", "Walk; 5 µg of aspirin."]
+    answers = [replace(each, text=text) for each, text in zip(answered(), said, strict=True)]
+    a_run(tmp_path / "run", ASKED, answers)
+    visitor = Visitor(a_site(tmp_path))
+    place = visitor.post("/runs/run/search", text="aspirin").headers["location"]
+    assert "aspirin" not in place
+    page = plain(visitor.get(place).text)
+    assert "2 of 3 questions have these words." in page
+    assert "What second?" not in page
+    first = visitor.get(place.replace("/questions?", "/questions/1?")).text
+    assert "/runs/run/questions/3?search=" in first, "the search has nothing between"
+    narrowed = plain(visitor.get(f"{place}&facet.ward=north").text)
+    assert "1 of 3 questions have these words and match the filters." in narrowed
+    for text, count in (("walk", 2), ("µG", 1), ("what SECOND", 1), ("rest", 1), ("never said", 0)):
+        found = visitor.post("/runs/run/search?facet.ward=", text=text).headers["location"]
+        assert f"{count} of 3 questions have these words." in plain(visitor.get(found).text), text
+    assert "No question matches these words." in plain(visitor.get(found).text)
+    assert visitor.post("/runs/run/search", text=" ").status_code == 400
+    assert visitor.get("/runs/run/questions?search=gone").status_code == 404
+    assert visitor.get("/runs/run/questions/2?search=gone").status_code == 200
+
+
 def test_several_samples_and_many_systems_are_counted(tmp_path: Path) -> None:
     several = [each for sample in range(3) for each in answered(sample=sample)]
     a_judged(tmp_path / "samples", ASKED, several, verdicts(several, "++-+-++-+"))

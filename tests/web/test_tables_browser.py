@@ -116,3 +116,35 @@ def test_a_card_names_an_institution_apart_from_its_document(browser: Browser, a
             assert page.locator(f'.synthesis td[data-label="{name}, {small}"]').count() > 0
         wraps = page.locator(".bar nav a").evaluate_all("all => all.map((a) => getComputedStyle(a).whiteSpace)")
         assert set(wraps) == {"nowrap"}
+
+
+def test_rows_are_found_by_words_and_copied_for_a_spreadsheet(browser: Browser, address: str) -> None:
+    with tab(browser) as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+        page.goto(f"{address}/rankings/ranked/queries?size=all")
+        table = page.locator("table.questions")
+        shown = table.locator("tbody tr:visible")
+        total = shown.count()
+        assert total >= 12, "a list short enough for one page, and long enough to filter"
+        first = table.locator("tbody tr").first.locator(".id").inner_text()
+        page.get_by_label("Rows with").fill(first.upper())
+        expect(shown).to_have_count(1)
+        tools = page.locator(".table-tools")
+        expect(tools.get_by_role("status")).to_have_text(f"1 of {total} rows")
+        page.get_by_role("button", name="Copy table").click()
+        expect(tools.get_by_role("status")).to_have_text("1 row copied")
+        lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+        assert len(lines) == 2, "the heads and the row that is shown"
+        assert first in lines[1]
+        assert len(lines[0].split("\t")) == len(lines[1].split("\t")) == table.locator("thead th").count()
+        page.get_by_label("Rows with").fill("")
+        expect(shown).to_have_count(total)
+        assert serious_faults(page) == []
+
+
+def test_a_short_table_has_no_tools(browser: Browser, address: str) -> None:
+    with tab(browser) as page:
+        page.goto(f"{address}/rankings/ranked")
+        calculated(page)
+        assert page.locator(".table > table").count()
+        assert page.locator(".table-tools").count() == page.locator(".table > table tbody tr:nth-child(12)").count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import uuid
 from collections.abc import Iterator
@@ -64,6 +65,16 @@ def test_a_person_sees_their_own_list_only(store: ReviewStore, address: str, fol
     assert mine.get(page).status == 200
     assert f"0 of {len(items)} done" in mine.get("/review").text
     assert "0 of 1 done" in stranger.get("/review").text
+
+
+def test_a_list_says_how_each_item_begins(store: ReviewStore, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "pair", sample=2)
+    ((_, token),) = assigned(store, study, items)
+    page = html.unescape(Visitor(address, token).get(f"/review/{study.id}").text)
+    for item in items:
+        (question,) = (part.text for part in item.shown if part.kind == "question")
+        assert question[:60] in page
+    assert not any(part.text[:60] in page for item in items for part in item.shown if part.kind == "answer")
 
 
 def test_nobody_gets_what_others_said(store: ReviewStore, address: str, folders: Path) -> None:

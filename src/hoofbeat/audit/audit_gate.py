@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 _DECISIONS, _REFERENCE = "--decisions", "--reference"
 FIGURES: dict[str, tuple[str, str]] = {
     "disagreements": ("pairs of sources that disagree after the change", ""),
-    "new_disagreements": ("of these, pairs that did not disagree before", ""),
+    "new_disagreements": ("pairs that disagree and did not before", ""),
     "resolved_disagreements": ("pairs that disagreed before, are judged now and do not disagree", ""),
     "serious_disagreements": ("pairs that disagree with the highest significance", ""),
-    "new_serious_disagreements": ("of these, pairs that did not disagree before", ""),
+    "new_serious_disagreements": ("pairs that disagree with the highest significance and did not disagree before", ""),
     "share_disagree": ("share of judged pairs that disagree", ""),
     "share_disagree_change": ("change of this share (after minus before)", ""),
     "changed_answers": ("answers whose wording changed", ""),
@@ -62,13 +62,13 @@ FIGURES: dict[str, tuple[str, str]] = {
     "changed_texts": ("sources whose text changed", ""),
     "failed_pairs": ("pairs without a label, because a call failed", ""),
     "lost_pairs": ("pairs judged before that are not now: a source or question is gone, or a call failed", ""),
-    "changed_judges": ("judges of only one of the two audits; --economy in only one of them counts as one more", ""),
+    "changed_judges": ("number of judges that only one of the two audits used; --economy in only one adds 1", ""),
     "undecided": ("disagreements that nobody has decided on", _DECISIONS),
     "reopened": ("closed cases whose answer, quote or label has changed", _DECISIONS),
     "escalated": ("disagreements that are escalated", _DECISIONS),
     "closed": ("disagreements that are accepted or decided for one source", _DECISIONS),
     "against_reference": ("disagreements with the reference", _REFERENCE),
-    "new_against_reference": ("of these, pairs that did not disagree before", _REFERENCE),
+    "new_against_reference": ("pairs that disagree with the reference and did not disagree before", _REFERENCE),
 }
 """What a condition can name: the figure in words, and the option it needs."""
 

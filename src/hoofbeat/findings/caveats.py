@@ -66,7 +66,7 @@ def _cut_off_in_words(manifest: Manifest) -> str:
     limits = [each for each in tokens if isinstance(each, int)] if isinstance(tokens, list) else []
     of = f" of {' or '.join(f'{each:,}' for each in limits)} tokens" if limits else ""
     were = "was" if count == 1 else "were"
-    return f"{_answers(count)} {were} cut off at the output limit{of}, and only what came before counts."
+    return f"{_answers(count)} {were} cut off at the output limit{of}, and only the text before the cut counts."
 
 
 def caveats(manifest: Manifest) -> list[str]:

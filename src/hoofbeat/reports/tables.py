@@ -34,8 +34,12 @@ MIN_OBSERVATIONS = 5
 
 
 def model_name(identity: str) -> str:
-    """A model's identity without how it is run (context, threads, runtime), which the last chapter tells in full."""
-    return identity.partition(";")[0]
+    """A model's identity without how it is run (context, threads, runtime), which the last chapter tells in full.
+
+    A recorded model is named so that its name fits into a sentence.
+    """
+    name = identity.partition(";")[0]
+    return name.replace("recorded: written", "recorded replies written", 1) if name.startswith("recorded: ") else name
 
 
 def judge_name(models: Mapping[str, str]) -> str:

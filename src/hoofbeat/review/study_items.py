@@ -558,7 +558,11 @@ def study_from(
     chosen = _chosen_form(path, form)
     settings, items = _items(artefact, chosen, sample, seed, strata)
     if not items:
-        raise UsageError(f"nothing waits for {chosen} here", where=str(path), fix="name another form or folder")
+        raise UsageError(
+            f"there is nothing to review with the form {chosen} here",
+            where=str(path),
+            fix="name another form or folder",
+        )
     reference = artefact.reference()
     drawn_as: dict[str, Any] = {"seed": seed, "sample": sample, "strata": strata, "of": artefact.manifest.kind}
     identity = canonical_json([reference.sha256, chosen, drawn_as])
@@ -603,14 +607,14 @@ def _chosen_form(path: Path, form: str | None) -> str:
         if len(waiting) == 1 or waiting.keys() & human_aspects().keys():
             return next(iter(waiting))
         if not waiting:
-            raise UsageError("nothing waits for review here", where=str(path), fix=_INSTEAD)
+            raise UsageError("there is nothing to review here", where=str(path), fix=_INSTEAD)
         told = ", ".join(f"{name} ({count})" for name, count in waiting.items())
         raise UsageError("several kinds of review wait here", where=str(path), fix=f"name one with --form: {told}")
     if form not in form_names():
         raise UsageError(f"there is no form {form!r}", fix=f"use one of: {', '.join(form_names())}")
     if form not in waiting:
         raise UsageError(
-            f"nothing waits for {form} here: it needs {load_form(form).needs}",
+            f"there is nothing to review with the form {form} here: it needs {load_form(form).needs}",
             where=str(path),
             fix=f"use another folder, or one of the forms for this one: {', '.join(waiting)}" if waiting else _INSTEAD,
         )

@@ -13,7 +13,7 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import FIGURES, ConditionResult, GateFindings
 from hoofbeat.audit.case_records import DisagreementCase, WorklistRow
 from hoofbeat.audit.disagreement_cases import count_states, write_worklist
-from hoofbeat.audit.gate_formats import figure_words, junit_xml, result_words, sarif_log
+from hoofbeat.audit.gate_formats import figure_words, junit_xml, sarif_log
 from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.reports.model import Block, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import NOTICE, report_files
@@ -149,7 +149,7 @@ def _in_words(findings: GateFindings) -> str:
     share = figure_words("share_disagree", figures["share_disagree"])
     before = figures["share_disagree_change"]
     change = "" if before is None else f" ({figure_words('share_disagree_change', before)})"
-    return f"{told} Of judged pairs {share} disagree{change}."
+    return f"{told} {share} of the judged pairs disagree{change}."
 
 
 def _unseen(findings: GateFindings) -> str:
@@ -175,10 +175,19 @@ def _other_judges(audits: tuple[Audit, Audit]) -> str:
 
 
 def _conditions(results: Sequence[ConditionResult]) -> Table:
-    rows = tuple(("fails" if result.failed else "passes", result.condition, result_words(result)) for result in results)
+    rows = tuple(
+        (
+            "fails" if result.failed else "passes",
+            result.condition,
+            ", ".join(figure_words(*figure) for figure in result.figures.items())
+            + (f" ({result.why})" if result.why else ""),
+            "; ".join(FIGURES[name][0] for name in result.figures),
+        )
+        for result in results
+    )
     return Table(
         name="conditions", caption="The gate fails if any condition is met", n=len(rows), unit="conditions",
-        columns=columns_of("verdict | fail if | found"), rows=rows,
+        columns=columns_of("verdict | fail if | found | what is counted"), rows=rows,
     )  # fmt: skip
 
 

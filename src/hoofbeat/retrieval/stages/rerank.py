@@ -87,7 +87,7 @@ class _WindowFit:
         each = room // len(texts) - _FENCE_BYTES
         if each < _MIN_BYTES:
             why = (
-                f"the question and {len(texts)} texts beside it do not fit the model's window of {model.context} tokens"
+                f"the question and {len(texts)} texts do not fit the model's window of {model.context} tokens together"
             )
             return Failure(kind="context-overflow", message=why, attempts=0)
         cut = [beginning(text, each) for text in shown]
@@ -233,8 +233,8 @@ class ListwiseReranker:
         if not self._partial:
             return self._fit.notes
         return [
-            f"{self._partial:,} of {self._orders:,} orders left texts out ({self._left_out:,} in total): these follow "
-            "the texts that were named, in the order they had",
+            f"{self._partial:,} of {self._orders:,} orders left texts out ({self._left_out:,} in total). These come "
+            "after the named texts, in their old order",
             *self._fit.notes,
         ]
 

@@ -335,6 +335,7 @@ BASES = {
 
 _STATES = {"answered": "answers", "absent": "silent", "failed": "no answer"}
 _FEW = 12
+_UNFOLDED = 4
 """Of more sources than this, those that are silent are left out of a question's matrix and named below it."""
 
 
@@ -454,7 +455,7 @@ def _answers(index: AuditIndex, question: int, sources: Sequence[int]) -> tuple[
                 verdict="unscored" if state == "failed" else "plain",
                 verdict_text=_STATES[state],
                 text=answer.text if state == "answered" else side.text,
-                folded=True,
+                folded=len(sources) > _UNFOLDED,
                 reading=cited,
                 warnings=answer.warnings,
                 passages=side.others if answer.absent else side.cited,

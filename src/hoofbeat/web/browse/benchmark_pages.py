@@ -164,7 +164,7 @@ def search_questions(
     """Look for words in the questions; the results have their own address, without the words."""
     site, opened = site_of(request), _questions(request, slug, edition)
     try:
-        numbers = questions_with(opened, text)
+        numbers = questions_with(opened.listing.path, text)
     except HoofbeatError as err:
         return _benchmark_page(request, opened, edition, None, "", err)
     name = kept_searches(site).put(QuestionSearch(folder=slug, edition=edition, text=text.strip(), numbers=numbers))

@@ -122,15 +122,14 @@ def _origin(artefact: Artefact) -> list[tuple[str, str]]:
     """How a folder was made: what people ask first."""
     manifest = artefact.manifest
     cost = manifest.cost
+    tokens = f" ({cost.tokens_in:,} tokens in, {cost.tokens_out:,} out)" if cost.tokens_in or cost.tokens_out else ""
     spent = f", ${cost.money:,.2f}" if cost.money else ""
     facts = [
         ("Command", shlex.join(manifest.command)),
         *((f"Model ({role})", name) for role, name in manifest.models.items()),
         *((f"Context window ({role})", str(window)) for role, window in windows_of(manifest.settings).items()),
         ("Limited by the window", limited_in_words(manifest)),
-        ("Model calls", f"{cost.calls:,} ({cost.tokens_in:,} tokens in, {cost.tokens_out:,} out){spent}")
-        if cost.calls
-        else ("Model calls", "none"),
+        ("Model calls", f"{cost.calls:,}{tokens}{spent}" if cost.calls else "none"),
         ("Version", f"Hoofbeat {manifest.version}" if manifest.version else ""),
     ]
     return [(name, value) for name, value in facts if value]

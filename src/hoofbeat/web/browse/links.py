@@ -4,6 +4,7 @@ from a question or document to its folder, its sources, its answers, and what wa
 from __future__ import annotations
 
 import mmap
+import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 from urllib.parse import quote, urlencode
@@ -113,6 +114,7 @@ def _inputs(folder: Folder) -> frozenset[str]:
 
 
 _MAX_BACKLINKS = 20
+_LINKED = 90
 
 
 class Backlink(Struct, frozen=True):
@@ -125,6 +127,7 @@ class Backlink(Struct, frozen=True):
 
 class _AskedDocuments(Struct):
     id: str
+    text: str = ""
     documents: tuple[str, ...] = ()
 
 
@@ -152,7 +155,13 @@ def _questions(folder: Folder) -> dict[str, list[Link]]:
     found: dict[str, list[Link]] = {}
     for number, each in enumerate(read_jsonl(folder.artefact().file("questions.jsonl"), _AskedDocuments), start=1):
         for name in dict.fromkeys(each.documents):
-            found.setdefault(name, []).append(Link(each.id, f"/benchmarks/{folder.slug}/questions/{number}"))
+            found.setdefault(name, []).append(
+                Link(
+                    cut(one_line(each.text), _LINKED) or each.id,
+                    f"/benchmarks/{folder.slug}/questions/{number}",
+                    each.id,
+                )
+            )
     return found
 
 
@@ -253,34 +262,59 @@ class _Words(Struct):
     options: tuple[str, ...] = ()
 
 
-def questions_with(opened: FolderListing, text: str) -> tuple[int, ...]:
-    """The numbers of the questions in which all these words stand, in any case, wherever in a question they are."""
+class _AnswerWords(Struct):
+    question: str
+    text: str = ""
+
+
+def questions_with(path: pathlib.Path, text: str) -> tuple[int, ...]:
+    """The numbers of the questions of a table that have all these words, in any case, anywhere in the question."""
+    words = _searched(text)
+    decode = msgspec.json.Decoder(_Words).decode
+    found = []
+    for number, line in _lines_with(path, words):
+        row = decode(line)
+        if _all_in(words, row.id, row.text, row.context, row.answer, *row.options):
+            found.append(number)
+    return tuple(found)
+
+
+def answered_with(path: pathlib.Path, text: str) -> set[str]:
+    """The questions that have an answer with all these words."""
+    words = _searched(text)
+    decode = msgspec.json.Decoder(_AnswerWords).decode
+    rows = (decode(line) for _, line in _lines_with(path, words))
+    return {row.question for row in rows if _all_in(words, row.text)}
+
+
+def _searched(text: str) -> list[str]:
     words = [word.casefold() for word in text.split()]
     if not words:
         raise UsageError("there is nothing to search for", fix="enter some words")
     if len(words) > _MAX_WORDS or len(text) > _MAX_LENGTH:
         raise UsageError("the search text is too long", fix=f"the maximum is {_MAX_WORDS} words")
-    decode = msgspec.json.Decoder(_Words).decode
-    found = []
+    return words
+
+
+def _all_in(words: Sequence[str], *texts: str) -> bool:
+    whole = "\n".join(texts).casefold()
+    return all(word in whole for word in words)
+
+
+def _lines_with(path: pathlib.Path, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """The lines of a table that may have these words, with their numbers: those with letters beyond ASCII all may."""
     plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
-    for number, line in enumerate(_lines(opened), start=1):
-        if plain and line.isascii():  # most lines, and quickly told; other letters may fold into plain ones
-            lowered = line.lower()
-            if not all(word in lowered for word in plain):
-                continue
-        row = decode(line)
-        whole = "\n".join((row.id, row.text, row.context, row.answer, *row.options)).casefold()
-        if all(word in whole for word in words):
-            found.append(number)
-    return tuple(found)
+    for number, line in enumerate(_lines(path), start=1):
+        lowered = line.lower() if plain and line.isascii() else None
+        if lowered is None or all(word in lowered for word in plain):
+            yield number, line
 
 
-def _lines(opened: FolderListing) -> Iterator[bytes]:
-    with opened.listing.path.open("rb") as stream:
-        if not len(opened.listing):
-            return
-        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as table:
-            yield from (line for line in iter(table.readline, b"") if not line.isspace())
+def _lines(path: pathlib.Path) -> Iterator[bytes]:
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as table:
+        yield from (line for line in iter(table.readline, b"") if not line.isspace())
 
 
 class AnswerLocation(Struct, frozen=True):

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel
 
+from hoofbeat.errors import HoofbeatError
 from hoofbeat.findings.caveats import cut_warnings
 from hoofbeat.judging.criteria import answer_key
 from hoofbeat.records import Answer, Judgment, Question
@@ -39,6 +40,7 @@ from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, gather
 from hoofbeat.reports.tables import count_of
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import cut, one_line, same_name, some_of
+from hoofbeat.web.browse.corpus_search import QuestionSearch, kept_searches
 from hoofbeat.web.browse.links import (
     Choices,
     PageNumber,
@@ -46,6 +48,7 @@ from hoofbeat.web.browse.links import (
     Picker,
     Slug,
     address,
+    answered_with,
     case_of,
     choices_of,
     document_links,
@@ -55,9 +58,11 @@ from hoofbeat.web.browse.links import (
     page_number,
     pickers_of,
     question_link,
+    questions_with,
 )
 from hoofbeat.web.browse.open_folders import (
     BackgroundResult,
+    artefact_of,
     figures_page,
     opened_folder,
     opened_for_script,
@@ -76,6 +81,8 @@ from hoofbeat.web.site import Site, site_of
 router = APIRouter()
 
 KINDS = ("run", "judgments")
+SEARCH = "search"
+"""The name of a search in an address."""
 _PREFIX = "scores"
 
 
@@ -207,18 +214,67 @@ def _overview(request: Request, slug: str, template: str, before: str = "") -> H
 
 @router.get("/runs/{slug}/questions", response_class=HTMLResponse, include_in_schema=False)
 def run_questions(request: Request, slug: str) -> HTMLResponse:
-    """The questions of a run with what became of their answers, found by system, state, facet and doubt."""
+    """The questions of a run with what became of their answers, found by words, system, state, facet and doubt."""
     folder, opened = run_of(request, slug)
-    index = opened.index
-    choices = _choices(request, index)
-    wanted = answer_filter(choices)
-    paged = page_of(index.places(wanted), page_number(request))
-    base = f"/runs/{slug}/questions"
+    choices = _choices(request, opened.index)
+    search = _search_of(site_of(request), slug, choices)
+    if SEARCH in choices and search is None:
+        return not_found(request, "this search has expired; search again")
+    return _questions_page(request, folder, opened.index, choices, search)
+
+
+@router.post("/runs/{slug}/search", response_class=HTMLResponse, include_in_schema=False)
+def search_answers(request: Request, slug: str, text: Annotated[str, Form()] = "") -> Response:
+    """Look for words in the questions and answers; the results have their own address, without the words."""
+    site = site_of(request)
+    folder, opened = run_of(request, slug)
+    artefact = artefact_of(site, folder)
+    choices = {name: value for name, value in _choices(request, opened.index).items() if name != SEARCH}
+    try:
+        asked = questions_with(artefact.file("questions.jsonl"), text)
+        answered = answered_with(artefact.file("answers.jsonl"), text)
+    except HoofbeatError as err:
+        return _questions_page(request, folder, opened.index, choices, None, err)
+    places = {place for name in answered if (place := opened.index.place(name)) is not None}
+    numbers = tuple(sorted({*asked, *(place + 1 for place in places)}))
+    name = kept_searches(site).put(QuestionSearch(folder=slug, edition="", text=text.strip(), numbers=numbers))
+    return RedirectResponse(address(f"/runs/{slug}/questions", choices, search=name), status_code=303)
+
+
+def _search_of(site: Site, slug: str, choices: Choices) -> QuestionSearch | None:
+    """The search that an address names, unless it has expired or is another folder's."""
+    found = kept_searches(site).get(choices.get(SEARCH, ""))
+    return found if isinstance(found, QuestionSearch) and (found.folder, found.edition) == (slug, "") else None
+
+
+def _places(index: AnswersIndex, choices: Choices, search: QuestionSearch | None) -> list[int]:
+    """The places of the questions that are asked for."""
+    places = index.places(answer_filter(choices))
+    if search is None:
+        return places
+    found = set(search.numbers)
+    return [place for place in places if place + 1 in found]
+
+
+def _questions_page(
+    request: Request, folder: Folder, index: AnswersIndex, choices: Choices, search: QuestionSearch | None,
+    problem: HoofbeatError | None = None,
+) -> HTMLResponse:  # fmt: skip
+    paged = page_of(_places(index, choices, search), page_number(request))
+    base = f"/runs/{folder.slug}/questions"
+    kept = {SEARCH: choices[SEARCH]} if search else {}
+    filters = {name: value for name, value in choices.items() if name != SEARCH}
     return render(
         request,
         "browse/run_questions.html",
         title=f"Questions and answers: {folder_title(site_of(request), folder)}",
+        status=400 if problem else 200,
         folder=folder,
+        found=search,
+        problem=problem,
+        kept=kept,
+        searching=address(f"/runs/{folder.slug}/search", filters),
+        unsearched=address(base, filters),
         index=index,
         pickers=run_pickers(index, choices),
         paged=ListPage(question_outcomes(index, paged.rows, index.systems), paged.number, paged.pages, paged.total),
@@ -226,7 +282,7 @@ def run_questions(request: Request, slug: str) -> HTMLResponse:
         names=[system_name(*system, len(index.models)) for system in index.systems],
         link=lambda number: address(base, choices, page=number),
         question=lambda number: address(f"{base}/{number}", choices),
-        clear=base if choices else "",
+        clear=address(base, kept) if filters else "",
     )
 
 
@@ -240,11 +296,10 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
         return not_found(request, "This folder has no question of this number.")
     place = number - 1
     choices = _choices(request, index)
-    wanted = answer_filter(choices)
     rows = index.of_questions([place])[place]
     question = index.question(place)
     answers = index.answers(rows)
-    before, after = neighbours(index.places(wanted), place)
+    before, after = neighbours(_places(index, choices, _search_of(site, slug, choices)), place)
     base = f"/runs/{slug}/questions"
     shown = [passage.document for answer in answers for passage in answer.evidence]
     return render(
@@ -255,7 +310,7 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
         question=question,
         asked=(question_view(question, answers),),
         marks=_tallied(rows),
-        blocks=answer_blocks(question, rows, answers, index.judgments(place), wanted),
+        blocks=answer_blocks(question, rows, answers, index.judgments(place), answer_filter(choices)),
         benchmark=question_link(site, question),
         sources=document_links(site, question.documents),
         shown=[each for each in document_links(site, shown) if each.id not in question.documents],
@@ -274,7 +329,7 @@ def answer_filter(choices: Choices) -> AnswerFilter:
 
 
 def _choices(request: Request, index: AnswersIndex) -> Choices:
-    names = ["model", "condition", "state", "doubt", *(facet_key(name) for name, _ in index.facets)]
+    names = [SEARCH, "model", "condition", "state", "doubt", *(facet_key(name) for name, _ in index.facets)]
     return choices_of(request, names)
 
 

@@ -35,6 +35,7 @@ from hoofbeat.review.forms import (
 )
 from hoofbeat.review.review_records import Assignment, ItemLabel, LabelState, Person, ReviewItem, Study, not_here
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.text import cut, one_line
 from hoofbeat.web.page_rendering import ErrorOut, artefact_of, item_image, not_found, render
 from hoofbeat.web.security import require_person
 from hoofbeat.web.site import store_of, whole_site
@@ -54,6 +55,10 @@ REASONS = (
 """Why people skip; the last asks for words."""
 
 _MAX_REASON = 500
+_DESCRIBED = 200
+"""So long a list still says how each item begins: each is read for it."""
+
+_WORDS = 80
 
 
 class WorklistItem(Struct, frozen=True, kw_only=True):
@@ -169,9 +174,16 @@ def overview(request: Request, person: Me, study: str) -> Response:
         "review/overview.html",
         title=found.title,
         study=found,
-        rows=[(row, labels.get(row.item)) for row in mine],
+        rows=[(row, labels.get(row.item), _begins(store, row) if len(mine) <= _DESCRIBED else "") for row in mine],
         progress=progress_of_person(mine, labels.values()),
     )
+
+
+def _begins(store: ReviewStore, row: Assignment) -> str:
+    """How the question of an item begins, or its case, so that people find the item again."""
+    item = store.item(row.study, row.item)
+    texts = {part.kind: part.text for part in reversed(item.shown if item else ())}
+    return cut(one_line(texts.get("question") or texts.get("case", "")), _WORDS)
 
 
 @router.get("/review/{study}/next", response_class=HTMLResponse, include_in_schema=False)

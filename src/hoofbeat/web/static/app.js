@@ -1,6 +1,7 @@
 "use strict";
 // What every page shares: telling the reader what happened, posting with the token against forged requests, also after
-// the same person came in again in another tab, asking before a sign-out, and sending no form twice.
+// the same person came in again in another tab, asking before a sign-out, sending no form twice, and the arrow keys that
+// lead to the previous and the next thing of a list.
 const hoofbeat = {
   csrf: document.querySelector('meta[name="csrf"]')?.content ?? "",
 
@@ -46,3 +47,11 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => delete form.dataset.sent, 5000); // whoever stopped the page can send it again
 });
 addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
+
+document.addEventListener("keydown", (event) => {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (![document.body, document.getElementById("main")].includes(document.activeElement)) return;
+  const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
+  const link = rel && document.querySelector(`:is(.steps, .shelf-nav, .pages) a[rel=${rel}]`);
+  if (link) link.click();
+});

@@ -1,7 +1,7 @@
 "use strict";
-// Reading question after question: arrows lead to the neighbours, all answers open at once, a link opens its answer.
+// Reading a question: all answers open at once, and a link opens its answer.
 const open = document.querySelector("[data-unfold]");
-if (open) {
+if (open && document.querySelector("details.answer")) {
   open.hidden = false;
   open.addEventListener("click", () => {
     const folded = document.querySelectorAll("details.answer");
@@ -18,10 +18,3 @@ const reveal = () => {
 };
 addEventListener("hashchange", reveal);
 reveal();
-document.addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  if (![document.body, document.getElementById("main")].includes(document.activeElement)) return;
-  const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
-  const link = rel && document.querySelector(`.steps a[rel=${rel}]`);
-  if (link) link.click();
-});

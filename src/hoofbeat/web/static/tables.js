@@ -1,5 +1,6 @@
 "use strict";
-// Tables: columns that can be sorted, and rows as cards where a phone's screen is too narrow for the table.
+// Tables: columns that can be sorted, long ones filtered by words and copied for a spreadsheet, and rows as cards where a
+// phone's screen is too narrow for the table.
 // Without script a table has the order the server gave it, and scrolls sideways in its own box.
 {
   const NARROW = matchMedia("(max-width: 40rem)");
@@ -58,6 +59,46 @@
     });
   }
 
+  // Rows by words, and a copy with tabs: spreadsheets read it
+
+  const FILTERED = 12; // rows: a shorter table is seen at a glance
+
+  function addTools(table) {
+    const rows = rowsOf(table);
+    if (rows.length < FILTERED || !plain(table)) return;
+    const tools = document.createElement("div");
+    tools.className = "table-tools";
+    const words = new Map(rows.map((row) => [row, wordsOf(row).toLowerCase()]));
+    const label = document.createElement("label");
+    const input = document.createElement("input");
+    const count = document.createElement("span");
+    input.type = "search";
+    count.setAttribute("role", "status");
+    label.append("Rows with ", input);
+    input.addEventListener("input", () => {
+      const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) shown += !(row.hidden = !wanted.every((word) => words.get(row).includes(word)));
+      count.textContent = wanted.length ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows` : "";
+    });
+    if (!table.closest("[data-searched]")) tools.append(label); // the page's own search finds more words
+    if (navigator.clipboard) { // a page without HTTPS has none, except on this machine
+      const copy = document.createElement("button");
+      copy.type = "button";
+      copy.className = "quiet";
+      copy.textContent = "Copy table";
+      copy.addEventListener("click", async () => {
+        const lines = [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].map(wordsOf).join("\t"));
+        const done = await navigator.clipboard.writeText(lines.join("\n")).then(() => true, () => false);
+        const copied = rows.filter((row) => !row.hidden).length;
+        count.textContent = done ? `${copied.toLocaleString("en")} row${copied === 1 ? "" : "s"} copied` : "The browser did not allow copying";
+      });
+      tools.append(copy);
+    }
+    tools.append(count);
+    table.parentElement.before(tools);
+  }
+
   // Cards
 
   const ROLES = [["thead, tbody", "rowgroup"], ["tr", "row"], ["td", "cell"], ["th[scope=row]", "rowheader"], ["th[scope=col]", "columnheader"]];
@@ -101,7 +142,11 @@
 
   // Also for a part of a page that is brought up to date.
   hoofbeat.dressTables = (root) => {
-    for (const table of root.querySelectorAll(".table > table")) if (!table.closest("[data-unsorted]")) makeSortable(table);
+    for (const table of root.querySelectorAll(".table > table")) {
+      if (table.closest("[data-unsorted]")) continue;
+      makeSortable(table);
+      addTools(table);
+    }
     for (const table of boxed(root)) { label(table); card(table); }
   };
   hoofbeat.dressTables(document);

@@ -89,7 +89,7 @@ def serious_blocks(
         caption="The most serious pair of each question",
         n=facts.found.r_div.count,
         unit="diverging pairs",
-        columns=(*(Column(name) for name in names), Column("pairs like it", "count")),
+        columns=(*(Column(name) for name in names), Column("pairs of this kind", "count")),
         rows=rows,
         links=tuple(anchors.get((pair.question, pair.a, pair.b), "") for pair in serious),
         note=f"By significance, then label; the first {len(rows)} of {diverging:,} questions."

@@ -126,7 +126,7 @@ _PHONE = 8
 
 
 def ordered_sources(facts: AuditFacts) -> tuple[list[OutlierSource], list[str]]:
-    """How far each source is from the others, and all sources, those first that differ most surely.
+    """How far each source is from the others, and all sources, the most certain differences first.
 
     That is by the low end of the share's interval: two pairs that both differ are little evidence.
     """
@@ -173,7 +173,7 @@ def matrix_blocks(facts: AuditFacts, order: Sequence[str], prefix: str) -> list[
     heading = Heading("Who differs from whom", f"{prefix}-matrix", 3)
     half = " Each pair is shown once, below the diagonal." if len(order) > 40 else ""
     reading = (
-        "The sources that differ most surely are first. The numbers across are those before the names. Click a cell "
+        "Sources whose differences are most certain come first. Each column has the number of its source. Click a cell "
         f"to read the pairs of its two sources; a cell without a figure has no judged pair.{half}"
     )
     names = [facts.names.short(source) for source in order]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+
+from msgspec.structs import replace
 
 from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.outcomes import HUMAN
@@ -60,7 +63,16 @@ def scores_chapters(report: ReportInputs) -> list[Chapter]:
     editions = editions_blocks(groups)
     bootstrap = report.options.draws, report.options.size
     with report.progress.task("scoring", len(groups) * _STEPS) as task:
-        return [_chapter(group, editions.get(group.prefix, []), bootstrap, task) for group in groups]
+        made = [_chapter(group, editions.get(group.prefix, []), bootstrap, task) for group in groups]
+    titles = Counter(chapter.title for chapter in made)
+    return [
+        replace(chapter, title=f"{chapter.title}: {_folders(group)}") if titles[chapter.title] > 1 else chapter
+        for group, chapter in zip(groups, made, strict=True)
+    ]
+
+
+def _folders(group: OutcomeSet) -> str:
+    return ", ".join(each.path.name for each in group.artefacts)
 
 
 def _chapter(group: OutcomeSet, editions: Sequence[Block], bootstrap: tuple[int, int], task: Task) -> Chapter:
@@ -81,16 +93,13 @@ def _chapter(group: OutcomeSet, editions: Sequence[Block], bootstrap: tuple[int,
     blocks += [block for each in shown for block in each.blocks]
     if group.tallies:
         blocks += [Heading("Question by question", f"{group.prefix}-questions", 3), _viewer(group)]
-    names = [artefact.path.name for artefact in group.artefacts]
-    what = "Answers and judgments" if any(each.has("judgments.jsonl") for each in group.artefacts) else "Answers scored"
-    title = what if len(names) > 1 else f"{what}: {names[0]}"
     models = list(dict.fromkeys(model for model, _ in group.tallies))
     who = some_of(models, _IN_WORDS) if len(models) <= _IN_WORDS else f"{len(models)} models"
     subject = f"Answers of {who} to {count_of(len(group.questions), 'question')}"
     figures = tuple(figure for each in shown for figure in each.ours)
     ranked, first_two = ranked_systems(group, table)
     return Chapter(
-        title=title,
+        title=subject if models else "Answers",
         id=group.prefix,
         blocks=tuple(blocks),
         subject=subject if models else "",
@@ -135,8 +144,8 @@ def _opening(group: OutcomeSet) -> list[Block]:
         how.append("choices scored by the option chosen")
     words = f"{count_of(len(group.questions), 'question')}, {count_of(planned, 'planned answer')}"
     blocks: list[Block] = [Text(f"{words}; {'; '.join(how)}." if how else f"{words}.")]
-    if len(group.artefacts) > 1:
-        blocks.append(Text(f"Folders of this chapter: {', '.join(each.path.name for each in group.artefacts)}."))
+    folders = "Folders" if len(group.artefacts) > 1 else "Folder"
+    blocks.append(Text(f"{folders} of this chapter: {_folders(group)}."))
     blocks += [Notice(words) for words in _differing(group)]
     if group.self_judged:
         blocks.append(Notice(SELF_JUDGED))

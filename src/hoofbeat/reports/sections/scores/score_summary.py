@@ -103,9 +103,10 @@ def score_summary(
     """The page; `ranked` are the systems, the best first, `first_two` how the first two differ. None without scores."""
     if not ranked:
         return None
+    names = [each.path.name for each in group.artefacts]
     return PlainSummary(
         title=subject,
-        subtitle=f"Folders: {some_of([each.path.name for each in group.artefacts], _NAMED)}.",
+        subtitle=f"{'Folders' if len(names) > 1 else 'Folder'}: {some_of(names, _NAMED)}.",
         warning=" ".join(cut_warnings(group.artefacts)),
         asked=_asked(group, len(ranked)),
         found=_found(group, ranked),
