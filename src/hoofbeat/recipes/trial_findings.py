@@ -95,7 +95,7 @@ class GradedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether graders could differ on an answer that an expert can defend: the note has to say whether it counts."""
+        """Whether graders could differ on an answer that an expert can defend: the note has to decide."""
         return self.counts == "unclear" and self.defensible
 
 
