@@ -327,11 +327,21 @@ def test_a_guess_that_no_word_led_to_gives_nothing_away(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("guess", "counts"), [("yes", "no"), ("no", "unclear")])
 def test_what_is_still_told_or_left_open_after_an_edit_is_rejected(tmp_path: Path, guess: str, counts: str) -> None:
     steps = _open_steps()
-    says = _grading(guess, _graded("B", counts, "no", "too wide"), _graded("C", "yes", "yes", "a route"))
+    defensible = "yes" if counts == "unclear" else "no"
+    says = _grading(guess, _graded("B", counts, defensible, "too wide"), _graded("C", "yes", "yes", "a route"))
     script = {"model": Script(lambda name, request: None, trials=says)}
     (found,), _ = _run(tmp_path, script, steps, [_item().put(retried=True)])
     assert isinstance(found, ItemRejection)
     assert found.reason == "it fails its trial again after an edit"
+
+
+def test_an_answer_that_nobody_defends_and_no_note_decides_is_a_doubt_and_rejects_nothing(tmp_path: Path) -> None:
+    """Four of nine rejections of one draw were notes that did not say how an absurd answer is graded."""
+    says = _grading("no", _graded("B", "unclear", "no", "no route"), _graded("C", "yes", "yes", "a route"))
+    script = {"model": Script(lambda name, request: None, trials=says)}
+    (kept,), _ = _run(tmp_path, script, _open_steps(), [_item().put(retried=True)])
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == ["grading left open"]
 
 
 @pytest.mark.parametrize(("match", "doubts"), [("yes", ["given away by the case"]), ("no", ["answered wrongly"])])

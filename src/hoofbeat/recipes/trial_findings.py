@@ -93,6 +93,11 @@ class GradedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether it does not count although an expert can defend it from case and question."""
         return self.counts == "no" and self.defensible
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether graders could differ on an answer that an expert can defend: the note has to decide."""
+        return self.counts == "unclear" and self.defensible
+
 
 class GradingTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the answers that colleagues might give are graded."""

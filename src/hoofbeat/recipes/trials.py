@@ -154,8 +154,8 @@ def account_for_trials(name: str, show: Show) -> RecipeStep:
     """Write the doubts into the facets and count them; a question with a second right option is rejected.
 
     So is one that was edited because of a trial (`retried`) and that still has a rival answer, can't be answered, is
-    given away by its question or its case, or has a note that leaves an answer open; and one that a second referee
-    holds back.
+    given away by its question or its case, or has a note that leaves an answer open that an expert can defend; and one
+    that a second referee holds back.
     """
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
@@ -169,7 +169,14 @@ def account_for_trials(name: str, show: Show) -> RecipeStep:
     return whole(name, judge)
 
 
-_GRAVE = frozenset({RIVAL, NOT_ANSWERABLE, TOLD, CASE_TELLS, UNGRADED})
+_GRAVE = frozenset({RIVAL, NOT_ANSWERABLE, TOLD, CASE_TELLS})
+
+
+def _grave(trials: QuestionTrials) -> dict[str, str]:
+    """The doubts that reject an edited question; an open grade of an answer that hardly anybody gives is none."""
+    grading = trials.grading or GradingTrial()
+    grave = _GRAVE | {UNGRADED} if any(each.is_undecided for each in grading.grades) else _GRAVE
+    return {doubt: why for doubt, why in trial_findings(trials).items() if doubt in grave}
 
 
 def _verdict(item: RecipeItem) -> Outcome:
@@ -177,7 +184,7 @@ def _verdict(item: RecipeItem) -> Outcome:
     if trials.faults:
         details = "; ".join(f"{option} {why}" for option, why in trials.faults.items())
         return ItemRejection(reason="a wrong option is also right", details=details)
-    grave = {doubt: why for doubt, why in trial_findings(trials).items() if doubt in _GRAVE}
+    grave = _grave(trials)
     if item.get("retried") and grave:
         details = "; ".join(f"{doubt}: {why}" for doubt, why in grave.items())
         return ItemRejection(reason="it fails its trial again after an edit", details=details)
