@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.web.server import RunningServer, print_ready
 from tests.cli.support import hoofbeat, json_of, start
 from tests.web.visitors import Visitor
 
@@ -92,13 +93,23 @@ def test_the_first_admin_comes_in_by_the_link_of_the_first_start(tmp_path: Path)
         assert visitor.join(told["come_in"].rpartition("/")[2]).headers["location"] == "/team"
         assert visitor.get("/team/people").status == 200
     with running(*words, "0", folder=tmp_path) as (_, told):
-        assert told["come_in"] == ""
+        assert (told["come_in"], told["admins"]) == ("", ["Admin"])
     assert [event.what for event in store_trail(tmp_path)] == ["invited", "signed in"]
 
 
 def store_trail(folder: Path) -> list[Any]:
     with ReviewStore.open(str(folder / "review.db")) as store:
         return list(store.trail())
+
+
+def test_admins_of_a_file_that_was_there_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of reviews that came with a folder could let its sender in as admin."""
+    told = RunningServer(address="http://127.0.0.1:8350", reviews=True, admins=("Ada", "Eve\x1b[2J"))
+    print_ready(told)
+    said = capsys.readouterr().out
+    assert "Ada, Eve" in said
+    assert "\x1b" not in said
+    assert "hoofbeat review revoke NAME" in said
 
 
 def test_people_are_invited_and_revoked_from_the_command_line(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_a_text_that_could_not_be_checked_is_said_and_kept_back_in_quarantine(le
         failure = answer_all(careful, planned)[0].failure
     assert failure is not None
     assert (failure.kind, failure.message.partition(":")[0]) == ("quarantined", "not checked")
+    assert not careful.flagged
 
 
 def test_the_command_says_who_looked_and_writes_it_down(tmp_path: Path) -> None:

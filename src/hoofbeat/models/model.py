@@ -309,6 +309,8 @@ class Model:
     async def chat(self, request: ChatRequest) -> CallResult | Failure:
         """Continue a conversation: from the ledger, or by a call that is kept there."""
         flags = await self._flags(request)
+        if isinstance(flags, Failure):
+            return flags
         if flags:
             self.flagged.update(flags)
             if self.quarantine:
@@ -337,14 +339,16 @@ class Model:
             return self._nothing_visible(result, request)
         return CallResult(reply=result, calls=(key,))
 
-    async def _flags(self, request: ChatRequest) -> tuple[str, ...]:
-        """What the request's texts tell a model to do; with quarantine, a text that could not be checked is one."""
+    async def _flags(self, request: ChatRequest) -> tuple[str, ...] | Failure:
+        """What the request's texts tell a model to do; with quarantine, a failure if one could not be checked."""
         if self.check is None:
             return request.flags
         found = await self.check.found_in(request)
         if isinstance(found, Failure):
             self.unchecked += 1
-            found = (f"not checked: {found.message}",) if self.quarantine else ()
+            if self.quarantine:
+                return Failure(kind="quarantined", message=f"not checked: {found.message}", attempts=0)
+            found = ()
         return (*request.flags, *found)
 
     def limit(self, request: ChatRequest) -> int:

@@ -20,6 +20,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.review.invitations import LINK_DAYS, secret_hash
 from hoofbeat.review.review_records import in_utc
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.text import for_terminal
 from hoofbeat.trust import is_this_machine
 from hoofbeat.web.app import create_app
 from hoofbeat.web.connections import ListeningServer, server_config
@@ -32,7 +33,8 @@ class RunningServer(Struct, frozen=True, kw_only=True):
 
     `browse` lets a browser look at the artefacts of a public server; `come_in` signs the first admin in. `public` says
     that other machines can reach it, `encrypted` that it stands behind HTTPS, `reviews` that people review there.
-    `come_in_until` is when that link ends. `listens` is where a proxy asks it, if people reach it elsewhere.
+    `come_in_until` is when that link ends. `admins` were invited before, if any were. `listens` is where a proxy asks
+    it, if people reach it elsewhere.
     """
 
     address: str
@@ -43,6 +45,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     public: bool = False
     encrypted: bool = False
     reviews: bool = False
+    admins: tuple[str, ...] = ()
 
     def warning(self) -> str:
         """What to say of a server that others can reach."""
@@ -60,6 +63,10 @@ def first_admin(store: ReviewStore, name: str = "Admin", days: int = LINK_DAYS) 
         return "", ""
     person, token = store.invite(name, "admin", by="", days=days)
     return f"/join/{token}", in_utc(person.link_until)
+
+
+def _admins(store: ReviewStore) -> tuple[str, ...]:
+    return tuple(person.name for person in store.people() if person.role == "admin" and person.active)
 
 
 def serve(
@@ -80,7 +87,12 @@ def serve(
     with closing(_listener(host, port)) as listener:
         settled = _settle(site, host, listener.getsockname()[1], url)
         path, until = first_admin(site.store, days=site.settings.link_days) if site.store is not None else ("", "")
-        told = structs.replace(settled, come_in=f"{settled.address}{path}" if path else "", come_in_until=until)
+        told = structs.replace(
+            settled,
+            come_in=f"{settled.address}{path}" if path else "",
+            come_in_until=until,
+            admins=() if path or site.store is None else _admins(site.store),
+        )
         try:
             ListeningServer(server_config(create_app(site)), lambda: (ready or print_ready)(told)).run(
                 sockets=[listener]
@@ -98,7 +110,12 @@ def print_ready(told: RunningServer) -> None:
     if told.come_in:
         lines += [f"  to sign in as admin, use this link once, until {told.come_in_until}: {told.come_in}"]
     if told.reviews and not told.come_in:
-        lines += ["  admins sign in with their links; to replace a lost link: hoofbeat review invite NAME --again"]
+        names = for_terminal(", ".join(told.admins))
+        lines += [
+            f"  {names} sign in as admin with their links; to replace a lost link: hoofbeat review invite NAME --again",
+            "  if you don't know one of them, a file of reviews that came with a folder lets them in: hoofbeat review "
+            "revoke NAME",
+        ]
     lines += ["Stop it with Ctrl-C."]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
