@@ -412,7 +412,7 @@ def test_a_case_that_tells_the_answer_is_edited_or_the_item_is_rejected(tmp_path
     editor = Editor({**SIGN, **NOTHING}, _edits(_edit("delete", 3), kind="leak"), trials=trials)
     artefact = _ogcare(tmp_path, editor, distraction=False)
     remarks = material(editor.requests[1])["remarks"]
-    assert "given away by the case: a solver says that nothing is left to decide after “Nobody has closed" in remarks
+    assert "given away by the case: nothing is left to decide, says a solver, after “Nobody has closed" in remarks
     if again:
         assert _reason(artefact) == ("trials", "it fails its trial again after an edit")
     else:

@@ -170,7 +170,7 @@ def trial_findings(trials: QuestionTrials) -> dict[str, str]:
         HELD: "; ".join((trials.referee or RefereeTrial()).faults),
         WRONG: f"{answer.said}: {answer.reason}",
         TOLD: f"from the question alone a solver guessed “{guess.said}”: {guess.reason}",
-        CASE_TELLS: f"a solver says that nothing is left to decide after “{answer.told}”",
+        CASE_TELLS: f"nothing is left to decide, says a solver, after “{answer.told}”",
         UNGRADED: "; ".join(left_open),
         GIVEN_AWAY: guess.reason,
         ABSURD: "; ".join(f"{each.option}: {each.reason}" for each in trials.comparison if each.absurd),
