@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import os
 import signal
 import sys
 from asyncio import AbstractEventLoop
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,21 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background: commands of tests would ignore it too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """In a fresh copy each worker compiles a share of the tests first, by importing it, and finds the others compiled.
+
+    Without it every worker compiles all tests, in the same order as the others: 17 seconds of CPU time for each.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    share = slice(int(worker.removeprefix("gw")), None, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+    for path in sorted(Path(__file__).parent.rglob("test_*.py"))[share]:
+        with suppress(Exception, pytest.skip.Exception):  # collecting the module says what is wrong with it
+            importlib.import_module(".".join(path.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.support import run_module
 from tests.helpers import needs_weights
 from tools import golden
 
 
 def test_a_small_part_is_as_it_was() -> None:
     needs_weights("minilm")  # its tokens measure the passages of lexical search
-    command = [sys.executable, golden.__file__, "--only", "retrieve-bm25", "--only", "answer-samples"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_module("tools.golden", "--only", "retrieve-bm25", "--only", "answer-samples")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "4 commands wrote what they should\n", "with the import and the build that they need"
 

@@ -13,6 +13,7 @@ import pytest
 from hoofbeat.cli import cli
 from tests.chaos import kills
 from tests.chaos.kill_points import KillPoint
+from tests.cli.support import run_module
 from tests.helpers import needs_weights
 
 KILLED = """
@@ -41,8 +42,7 @@ def killed(folder: Path, event: int, later: float = 0.0) -> tuple[int, set[str]]
 @pytest.mark.slow
 def test_killed_commands_end_with_the_same_bytes_and_pay_once() -> None:
     needs_weights("minilm")  # its tokens measure the passages of lexical search
-    words = [sys.executable, "-m", "tests.chaos.kills", "--suite", "--kills", "20"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_module("tests.chaos.kills", "--suite", "--kills", "20")
     assert done.returncode == 0, done.stdout + done.stderr
     total = next(line for line in done.stdout.splitlines() if line.startswith("| all |"))
     assert int(total.split("|")[3]) == 20

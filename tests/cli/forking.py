@@ -45,7 +45,7 @@ def serve() -> None:
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
-        if request["words"][:1] == ["build"] and "--help" not in request["words"]:
+        if request["module"] or (request["words"][:1] == ["build"] and "--help" not in request["words"]):
             vocabularies()
         child = os.fork()
         if child == 0:
@@ -88,7 +88,7 @@ def vocabularies() -> None:
 
 
 def run(request: dict[str, Any]) -> NoReturn:
-    """Be the command: never comes back."""
+    """Be the command, or the `main` of a module: never comes back."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     for number, name in ((1, "out"), (2, "err")):  # each at the end of its file, for both may be one
@@ -97,8 +97,10 @@ def run(request: dict[str, Any]) -> NoReturn:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.argv = ["hoofbeat", *request["words"]]
+    sys.argv = [request["module"] or "hoofbeat", *request["words"]]
     try:
+        if request["module"]:
+            leave(importlib.import_module(request["module"]).main())
         main(request["words"])
     except SystemExit as left:
         leave(left.code)

@@ -21,7 +21,16 @@ from hoofbeat.records import Question
 from hoofbeat.registry import PLUGINS_VARIABLE
 from hoofbeat.store import Counts
 
-__all__ = ["RunningCommand", "environment", "hoofbeat", "invented_benchmark", "json_of", "printed", "start"]
+__all__ = [
+    "RunningCommand",
+    "environment",
+    "hoofbeat",
+    "invented_benchmark",
+    "json_of",
+    "printed",
+    "run_module",
+    "start",
+]
 
 _LONGEST = 840
 """Seconds for one command on a busy machine; a test has a limit for all that it does, which ends it earlier."""
@@ -66,6 +75,12 @@ def printed(words: Sequence[str], folder: Path, environment: Mapping[str, str]) 
     return code, shown
 
 
+def run_module(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """What `python -m` does in the project's folder, in a fork that has the package and the vocabularies loaded."""
+    root = Path(__file__).parents[2]
+    return subprocess.CompletedProcess(words, *_forks().run(words, root, environment(), module=name))
+
+
 class _Forks:
     """The process that forks, started when the first command is run."""
 
@@ -89,17 +104,19 @@ class _Forks:
         started: Callable[[int], None] = lambda _: None,
         *,
         together: bool = False,
+        module: str = "",
     ) -> tuple[int, str, str]:
         """Exit code, output and messages of one command; one that takes too long is killed.
 
         `started` is told the id of its process. With `together`, messages are among the output, as in a terminal.
+        With `module`, the words are for the `main` of this module.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with tempfile.TemporaryDirectory() as kept, self._lock:
             out, err = Path(kept, "out"), Path(kept, "out" if together else "err")
-            request = {"words": words, "folder": str(folder), "environment": environment, "out": str(out)}
-            print(json.dumps({**request, "err": str(err)}), file=self._process.stdin, flush=True)
+            request = {"words": words, "folder": str(folder), "environment": environment, "module": module}
+            print(json.dumps({**request, "out": str(out), "err": str(err)}), file=self._process.stdin, flush=True)
             child = json.loads(self._process.stdout.readline())["pid"]
             started(child)
             watch = threading.Timer(_LONGEST, os.kill, (child, signal.SIGKILL))
