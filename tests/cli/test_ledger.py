@@ -11,7 +11,7 @@ import pytest
 
 from hoofbeat.store import open_ledger
 from hoofbeat.store.call_ledger import Ledger
-from tests.cli.support import hoofbeat, invented_benchmark, json_of, start
+from tests.cli.support import environment, hoofbeat, invented_benchmark, json_of, printed, start
 from tests.models.fault_server import FaultServer
 from tests.postgres import new_postgres_url
 from tests.store.test_call_ledger import entry
@@ -78,6 +78,38 @@ def test_an_export_leaves_damaged_calls_out_and_says_so(tmp_path: Path) -> None:
     assert done.stdout == "Exported 2 calls → calls.jsonl\n"
     again = hoofbeat("ledger", "export", "calls.jsonl", "--ledger", "ledger.sqlite", folder=tmp_path)
     assert again.stdout == "Exported 2 calls → calls.jsonl (replaced the earlier file)\n"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "tokens_in = 9223372036854775807",
+        "tokens_in = 'many', tokens_out = x'00ff'",
+        "seconds = 9e999",
+        "seconds = 'long'",
+        "made = 9223372036854775807",
+        "made = 'today'",
+        "model = x'ff00'",
+        "operation = x'ff00', prompt = x'ff'",
+        "model = 7, prompt = 7.5",
+        "request = 'text', reply = 'text'",
+        "request = 1, reply = 2",
+        "model = CAST(x'fffe' AS TEXT)",
+        "key = 'key' || rowid",
+    ],
+)
+def test_values_that_no_call_has_are_left_out_or_said(tmp_path: Path, changed: str) -> None:
+    """SQLite keeps values of any type in any column, and a ledger may be somebody's."""
+    with Ledger(tmp_path / "l.sqlite") as ledger:
+        ledger.add_all(entry(str(number)) for number in range(3))
+    with closing(sqlite3.connect(tmp_path / "l.sqlite")) as database, database:
+        database.execute(f"UPDATE calls SET {changed}")
+    here = ("--ledger", "l.sqlite")
+    for words in (("stats", *here), ("verify", *here), ("export", "x.jsonl", *here), ("copy", "l.sqlite", "m.sqlite")):
+        for more in ((), ("--json",)) if words[0] in ("stats", "verify") else ((),):
+            code, told = printed(["ledger", *words, *more], tmp_path, environment({}))
+            assert code in (0, 1), (words, told)
+            assert "Traceback" not in told
 
 
 @pytest.mark.parametrize("database", [False, True], ids=["file", "database"])
