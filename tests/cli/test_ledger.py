@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.store import open_ledger
 from hoofbeat.store.call_ledger import Ledger
-from tests.cli.support import hoofbeat, invented_benchmark, json_of, start
+from tests.cli.support import environment, hoofbeat, invented_benchmark, json_of, printed, start
 from tests.models.fault_server import FaultServer
 from tests.postgres import new_postgres_url
 from tests.store.test_call_ledger import entry
@@ -80,6 +81,38 @@ def test_an_export_leaves_damaged_calls_out_and_says_so(tmp_path: Path) -> None:
     assert again.stdout == "Exported 2 calls → calls.jsonl (replaced the earlier file)\n"
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "tokens_in = 9223372036854775807",
+        "tokens_in = 'many', tokens_out = x'00ff'",
+        "seconds = 9e999",
+        "seconds = 'long'",
+        "made = 9223372036854775807",
+        "made = 'today'",
+        "model = x'ff00'",
+        "operation = x'ff00', prompt = x'ff'",
+        "model = 7, prompt = 7.5",
+        "request = 'text', reply = 'text'",
+        "request = 1, reply = 2",
+        "model = CAST(x'fffe' AS TEXT)",
+        "key = 'key' || rowid",
+    ],
+)
+def test_values_that_no_call_has_are_left_out_or_said(tmp_path: Path, changed: str) -> None:
+    """SQLite keeps values of any type in any column, and a ledger may be somebody's."""
+    with Ledger(tmp_path / "l.sqlite") as ledger:
+        ledger.add_all(entry(str(number)) for number in range(3))
+    with closing(sqlite3.connect(tmp_path / "l.sqlite")) as database, database:
+        database.execute(f"UPDATE calls SET {changed}")
+    here = ("--ledger", "l.sqlite")
+    for words in (("stats", *here), ("verify", *here), ("export", "x.jsonl", *here), ("copy", "l.sqlite", "m.sqlite")):
+        for more in ((), ("--json",)) if words[0] in ("stats", "verify") else ((),):
+            code, told = printed(["ledger", *words, *more], tmp_path, environment({}))
+            assert code in (0, 1), (words, told)
+            assert "Traceback" not in told
+
+
 @pytest.mark.parametrize("database", [False, True], ids=["file", "database"])
 def test_calls_that_do_not_match_their_keys_are_found(tmp_path: Path, database: bool) -> None:
     """A row of another request, of another model, or with a reply that can't be read."""
@@ -143,12 +176,15 @@ def test_replies_from_an_endpoint_that_a_command_does_not_call_are_told(tmp_path
     """Models with the same identity share answers: whoever uses them should know from where they came."""
     invented_benchmark(tmp_path / "bench", 3)
     words = ["answer", "bench", "-o", "out", "--ledger", "l.sqlite", "--model", "ours"]
-    with FaultServer() as one, FaultServer() as other:
+    with FaultServer() as server:
         said = []
-        for server in (one, one, other):
-            settings = f'[models.ours]\nspec = "{server.spec()}"\nidentity = "our-model"\n'
-            (tmp_path / "hoofbeat.toml").write_text(settings)
+        for spec in (server.spec(), server.spec(), "http://gateway.example/v1#stub"):
+            (tmp_path / "hoofbeat.toml").write_text(f'[models.ours]\nspec = "{spec}"\nidentity = "our-model"\n')
             said.append(hoofbeat(*words, folder=tmp_path, extra={"HOOFBEAT_TRUST": "1"}).stderr)
-        assert ["in the ledger came from" in each for each in said] == [False, False, True]
-        assert f"3 replies in the ledger came from {one.url}, where this command sends no calls" in said[2]
-        assert other.asked.total() == 0
+    assert ["in the ledger came from" in each for each in said] == [False, False, True]
+    assert "3 replies in the ledger came from this machine, where this command sends no calls" in said[2]
+
+
+def test_a_reply_names_its_endpoint_without_a_password() -> None:
+    backend = HttpBackend(url="http://ward:secret@gateway.example/v1", name="m", identity="m")
+    assert backend.places == ("http://gateway.example/v1",)

@@ -64,6 +64,11 @@ _EARLIER = ("CREATE TABLE calls (key) WITHOUT ROWID", "CREATE INDEX calls_made O
 _SELECT = "SELECT reply, made FROM calls WHERE key=?"
 _INSERT = "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?)"
 _COUNT_TROUBLE = "INSERT INTO troubles VALUES (?,?,?) ON CONFLICT DO UPDATE SET count=count+excluded.count"
+_STATS = (  # sums that stay numbers whatever a file holds
+    "SELECT model, operation, COUNT(*), CAST(TOTAL(tokens_in) AS INTEGER), CAST(TOTAL(tokens_out) AS INTEGER),"
+    " COALESCE(MIN(TOTAL(seconds), 1e12), 0.0), SUM(LENGTH(request)+LENGTH(reply))"
+    " FROM calls GROUP BY model, operation ORDER BY model, operation"
+)
 _LOOKUP_CHUNK = 500
 
 
@@ -87,6 +92,7 @@ class Ledger(CallLedger):
         make_private(path)  # SQLite's own files beside it take its mode
         with _readable_errors(path):
             self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self._db.text_factory = _text  # a file may hold any bytes as text
             try:
                 self._prepare()
             except BaseException:
@@ -261,10 +267,8 @@ class Ledger(CallLedger):
     def stats(self) -> LedgerStats:
         """Counts, tokens, seconds and size, by model and operation."""
         self.flush()
-        rows = self._db.execute(
-            "SELECT model, operation, COUNT(*), SUM(tokens_in), SUM(tokens_out), SUM(seconds),"
-            " SUM(LENGTH(request)+LENGTH(reply)) FROM calls GROUP BY model, operation ORDER BY model, operation"
-        ).fetchall()
+        with _readable_errors(self.path):
+            rows = self._db.execute(_STATS).fetchall()
         names = ("model", "operation", "calls", "tokens_in", "tokens_out", "seconds", "bytes")
         by_model = [dict(zip(names, row, strict=True)) for row in rows]
         troubles: dict[str, dict[str, int]] = {}
@@ -285,6 +289,10 @@ class Ledger(CallLedger):
 
     async def _replies(self, keys: Collection[str]) -> dict[str, bytes]:
         return {key: reply for key in keys if (reply := self.get(key)) is not None}
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _refuse_other_files(path: Path) -> None:
