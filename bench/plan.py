@@ -4,13 +4,13 @@
     python -m bench.plan --fit
 
 Every stage of `bench.scale` runs with 2 processes or threads here. `--fit` runs 0.25, 0.5 and 1 times the usual sizes
-on every second real article and on documents of case reports' sentences, and prints by what the constants of
-`capacity.toml` would have to be multiplied to suit these runs best. Without it, runs of other sizes and other data are
-compared with the plan: the other articles, and documents of guidelines' sentences, a third of them short and a third
-long, with questions of half the length. Only `judging` has the same invented answers both times. CPU seconds are
-compared as well as time, because on a busy machine only they can be predicted. Even they grow there, so the plan is
-also made with the speed that `hoofbeat plan --probe` measures just before and after a run ("probed"). With `--rounds`
-each run is repeated, and the one with the least CPU time counts, which other work has disturbed least.
+on every second real article and on documents of case reports' sentences, and prints the seconds to begin and by what
+the other constants of `capacity.toml` would have to be multiplied to suit these runs best. Without it, runs of other
+sizes and other data are compared with the plan: the other articles, and documents of guidelines' sentences, a third of
+them short and a third long, with questions of half the length. Only `judging` has the same invented answers both times.
+CPU seconds are compared as well as time, because on a busy machine only they can be predicted. Even they grow there, so
+the plan is also made with the speed that `hoofbeat plan --probe` measures just before and after a run ("probed"). With
+`--rounds` each run is repeated, and the one with the least CPU time counts, which other work has disturbed least.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
+
+import numpy as np
 
 from bench.client import stub
 from bench.scale import DATA, SIZES, Measured, asked, measure, queries, run
@@ -54,11 +56,6 @@ class Compared(NamedTuple):
     def probed_error(self) -> float:
         """The same for a plan with `--probe`."""
         return self.planned * self.speed / self.measured - 1
-
-    @property
-    def begin(self) -> float:
-        """Seconds of the plan that don't grow with the work."""
-        return load_costs().stages["calls" if self.stage == "judging" else self.stage].start
 
     def line(self) -> str:
         """A line of the table."""
@@ -102,11 +99,15 @@ def compare(stage: str, size: int, url: str, data: str, rounds: int) -> Compared
     return Compared(stage, size, cpu, found.here, speed, wall, found.wall)
 
 
-def factor(rows: Sequence[Compared], *, probed: bool) -> float:
-    """What multiplies the constants of a stage so that the squares of the plan's relative errors are smallest."""
-    measured = [row.measured / (row.speed if probed else 1.0) for row in rows]
-    parts = [((row.planned - row.begin) / cpu, row.begin / cpu) for row, cpu in zip(rows, measured, strict=True)]
-    return sum(grows * (1 - begins) for grows, begins in parts) / sum(grows**2 for grows, _ in parts)
+def fitted(stage: str, rows: Sequence[Compared], *, probed: bool) -> tuple[float, float]:
+    """Seconds to begin a stage, and what multiplies its other constants: the squares of relative errors are least."""
+    start = load_costs().stages["calls" if stage == "judging" else stage].start
+    measured = np.array([row.measured / (row.speed if probed else 1.0) for row in rows])
+    grows = np.array([row.planned - start for row in rows]) / measured
+    (begin, times), *_ = np.linalg.lstsq(np.stack([1 / measured, grows], axis=1), np.ones(len(rows)))
+    if begin < 0:
+        return 0.0, float(grows.sum() / (grows**2).sum())
+    return float(begin), float(times)
 
 
 def main() -> None:
@@ -133,8 +134,9 @@ def main() -> None:
     if options.fit:
         for stage in options.stages:
             of_stage = [row for row in rows if row.stage == stage]
-            plain, probed = factor(of_stage, probed=False), factor(of_stage, probed=True)
-            print(f"{stage}: multiply by {plain:.2f}, at the probe's speed by {probed:.2f}")
+            plain, probed = (fitted(stage, of_stage, probed=at_speed) for at_speed in (False, True))
+            told = [f"{begin:.2f} s to begin, multiply by {times:.2f}" for begin, times in (plain, probed)]
+            print(f"{stage}: {told[0]}; at the probe's speed {told[1]}")
         return
     for name, errors in (
         ("as planned", [abs(row.error) for row in rows]),

@@ -25,8 +25,7 @@ from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.corpus.duplicates import JACCARD, Banding, Shingler, Signer, SignTexts
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.models import ChatRequest, Estimate, Model
-from hoofbeat.models.fleet import FleetBackend
-from hoofbeat.models.http_backend import EmbeddedBackend, HttpBackend
+from hoofbeat.models.http_backend import EmbeddedBackend
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Passage, Question
 from hoofbeat.retrieval.index.postings import Postings
@@ -148,10 +147,10 @@ def rate_of(
 ) -> CallRate:
     """A model's rate: as stated by the user, else from the ledger, else assumed.
 
-    Only a server of the user's own can be there once on each node; the embedded model and a provider are one.
+    Servers are on each node, but not a provider's, nor the embedded model, which takes no calls at once.
     """
-    own = isinstance(model.backend, HttpBackend | FleetBackend) and not isinstance(model.backend, EmbeddedBackend)
-    if not own or model.identity.startswith("openai:"):
+    embedded = in_flight is None and isinstance(model.backend, EmbeddedBackend)
+    if embedded or model.identity.startswith("openai:"):
         servers = servers or 1
     rows = [
         row for row in model.ledger.stats().by_model if (row["model"], row["operation"]) == (model.identity, "chat")
