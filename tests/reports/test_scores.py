@@ -370,6 +370,20 @@ def test_tied_systems_and_few_differing_questions(asked: list[Question], tmp_pat
     assert float(same["p by clusters"]) == 1.0
 
 
+def test_chapters_with_one_title_name_their_folders(asked: list[Question], tmp_path: Path) -> None:
+    others = [replace(each, id=f"other-{each.id}", text=f"And now: {each.text}") for each in asked]
+    made = [
+        scored.judged(tmp_path / name, questions, *scored.free(questions, "m", "closed", pattern(40, right=30)))
+        for name, questions in (("one", asked), ("two", others))
+    ]
+    text = build(tmp_path / "report", *made).file("report.md").read_text("utf-8")
+    assert "## Answers of m to 40 questions: one\n" in text
+    assert "## Answers of m to 40 questions: two\n" in text
+    alone = build(tmp_path / "alone", made[0]).file("report.md").read_text("utf-8")
+    assert "Answers of m to 40 questions: one" not in alone
+    assert "Folder of this chapter: one." in alone
+
+
 def test_bootstrap_samples_larger_than_the_benchmark_say_so(asked: list[Question], tmp_path: Path) -> None:
     answers, judgments = scored.free(asked, "m", "closed", pattern(40, right=30))
     more = [replace(each, aspect="rouge-l", label="", judge="rouge-l", score=0.8) for each in judgments]

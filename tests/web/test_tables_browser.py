@@ -148,3 +148,14 @@ def test_a_short_table_has_no_tools(browser: Browser, address: str) -> None:
         calculated(page)
         assert page.locator(".table > table").count()
         assert page.locator(".table-tools").count() == page.locator(".table > table tbody tr:nth-child(12)").count()
+
+
+@pytest.mark.parametrize("path", ["/benchmarks/bench/questions/", "/corpora/cases/documents/"])
+def test_arrow_keys_lead_to_the_neighbours(browser: Browser, address: str, path: str) -> None:
+    with tab(browser) as page:
+        page.goto(f"{address}{path}1")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_url(f"**{path}2")
+        page.wait_for_load_state()
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_url(f"**{path}1")
