@@ -121,10 +121,10 @@ def real_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def launched_browser() -> Iterator[tuple[Browser, AbstractEventLoop]]:
     """The browser of this run, and the loop in which it is driven."""
-    from tests.web.support import CHROMIUM, browsing  # noqa: PLC0415 - few tests need it
+    from tests.web.support import CHROMIUM, NO_BROWSER, browsing  # noqa: PLC0415 - few tests need it
 
     if CHROMIUM is None:
-        pytest.skip("needs chromium, which is not installed here")
+        pytest.skip(NO_BROWSER)
     with browsing() as opened:
         loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)
