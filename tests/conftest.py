@@ -26,6 +26,7 @@ from hypothesis import HealthCheck, settings
 from hoofbeat.registry import PLUGINS_VARIABLE, Registry
 from tests.encoders_once import load_once
 from tests.helpers import made_once, run_folder, shared_data
+from tests.one_reader import read_in_one_process
 from tests.syncing import taken
 
 if TYPE_CHECKING:
@@ -88,6 +89,13 @@ def no_waiting_for_the_disk() -> Iterator[None]:
 def encoders_are_loaded_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         load_once(patch)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def files_are_read_in_one_process() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        read_in_one_process(patch)
         yield
 
 
