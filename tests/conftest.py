@@ -26,6 +26,7 @@ from hypothesis import HealthCheck, settings
 from hoofbeat.registry import PLUGINS_VARIABLE, Registry
 from tests.encoders_once import load_once
 from tests.helpers import made_once, run_folder, shared_data
+from tests.one_reader import read_in_one_process
 from tests.syncing import taken
 
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ def encoders_are_loaded_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def files_are_read_in_one_process() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        read_in_one_process(patch)
+        yield
+
+
 @pytest.fixture
 def recipes_only(monkeypatch: pytest.MonkeyPatch) -> Registry:
     """A registry of recipes for one test: plugin files that it loads are forgotten afterwards."""
@@ -121,10 +129,10 @@ def real_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def launched_browser() -> Iterator[tuple[Browser, AbstractEventLoop]]:
     """The browser of this run, and the loop in which it is driven."""
-    from tests.web.support import CHROMIUM, browsing  # noqa: PLC0415 - few tests need it
+    from tests.web.support import CHROMIUM, NO_BROWSER, browsing  # noqa: PLC0415 - few tests need it
 
     if CHROMIUM is None:
-        pytest.skip("needs chromium, which is not installed here")
+        pytest.skip(NO_BROWSER)
     with browsing() as opened:
         loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)

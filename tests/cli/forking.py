@@ -32,6 +32,7 @@ import hoofbeat
 from hoofbeat.cli import main
 from hoofbeat.errors import HoofbeatError
 from tests.encoders_once import load_now
+from tests.one_reader import read_in_one_process
 from tests.syncing import taken
 
 
@@ -39,6 +40,7 @@ def serve() -> None:
     """Answer requests until there are no more."""
     import_all()
     load_now(pytest.MonkeyPatch())
+    read_in_one_process(pytest.MonkeyPatch())
     mock.patch.object(os, "fsync", taken).start()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -319,7 +319,7 @@ def test_it_is_served_and_the_admins_link_is_shown_once(bench: Path, tmp_path: P
             assert told["made"] is first
             assert told["items"] == 6
             assert bool(told["come_in"]) is first
-            with urllib.request.urlopen(told["come_in"] or f"{told['address']}/", timeout=20) as answer:
+            with urllib.request.urlopen(told["come_in"] or f"{told['address']}/", timeout=120) as answer:
                 page = answer.read().decode()
             assert "Hoofbeat" in page
             if first:
@@ -327,7 +327,7 @@ def test_it_is_served_and_the_admins_link_is_shown_once(bench: Path, tmp_path: P
                 assert "Sign in" in page
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=120)
 
 
 @pytest.mark.parametrize(("words", "told"), [(["bench", "--form", "nosuch"], "nosuch"), (["cases"], "corpus")])

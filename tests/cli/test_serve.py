@@ -32,7 +32,7 @@ def running(*words: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], 
         yield process, json.loads(process.stdout.readline())
     finally:
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def test_it_shows_folders_until_ctrl_c(shown: Path, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_it_shows_folders_until_ctrl_c(shown: Path, tmp_path: Path) -> None:
         assert "is in use" in busy.stderr
         assert "--port 0" in busy.stderr
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
         assert (process.returncode, out, err) == (0, "", "")
     assert list(tmp_path.iterdir()) == []  # only looking leaves nothing behind
 

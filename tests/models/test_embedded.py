@@ -237,7 +237,7 @@ def test_the_server_s_process_ends_with_one_that_was_killed(gguf_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == -signal.SIGKILL
     child = int(done.stdout)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while alive(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(child)

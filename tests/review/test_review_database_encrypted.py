@@ -84,7 +84,7 @@ def server() -> Iterator[Server]:
 
 def _wait(process: subprocess.Popen[bytes], ready: Path, port: int) -> None:
     """Wait until the server takes connections: its port is open earlier, while it starts up."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and process.poll() is None:
         if (
             subprocess.run([ready, "-h", "127.0.0.1", "-p", str(port)], capture_output=True, check=False).returncode

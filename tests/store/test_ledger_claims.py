@@ -56,7 +56,7 @@ def test_who_waits_gets_the_reply_of_the_one_who_called(ledger: CallLedger, othe
         assert not waiting.done()
         await ledger.put(entry("a"))
         ledger.release(A)
-        reply = await asyncio.wait_for(waiting, 10)
+        reply = await asyncio.wait_for(waiting, 60)
         assert (await ledger.try_claims([A])).ours == set(), "what is kept needs no claim"
         return reply
 
@@ -69,7 +69,7 @@ def test_who_waits_calls_where_the_other_failed(ledger: CallLedger, other: CallL
         waiting = asyncio.ensure_future(other.claim(A))
         await asyncio.sleep(0.03)
         ledger.release(A)
-        assert await asyncio.wait_for(waiting, 10) is None
+        assert await asyncio.wait_for(waiting, 60) is None
 
     asyncio.run(work())
 
@@ -88,8 +88,8 @@ def test_a_task_that_is_cancelled_keeps_no_claim(ledger: CallLedger, other: Call
         await asyncio.gather(asking, return_exceptions=True)
         if not asking.cancelled():
             ledger.release(B)
-        assert await asyncio.wait_for(ledger.claim(A), 10) is None
-        assert await asyncio.wait_for(other.claim(B), 10) is None
+        assert await asyncio.wait_for(ledger.claim(A), 60) is None
+        assert await asyncio.wait_for(other.claim(B), 60) is None
 
     asyncio.run(work())
 

@@ -43,7 +43,7 @@ class Visitor:
     def get(self, path: str) -> Any:
         """A page, once it is prepared: on a busy machine it may say first that it is not."""
         deadline = time.monotonic() + 120
-        while (found := self.get_now(path)).status_code in (202, 503) and time.monotonic() < deadline:
+        while _unready(found := self.get_now(path)) and time.monotonic() < deadline:
             time.sleep(0.05)
         return found
 
@@ -56,6 +56,11 @@ class Visitor:
         found = re.search(r'<meta name="csrf" content="([^"]+)"', self.get("/").text)
         assert found, "pages carry a token against forged requests"
         return self._client.post(path, data={"csrf": found[1], **fields})
+
+
+def _unready(found: Any) -> bool:
+    """Whether a page is not prepared, or is but its figures are not."""
+    return found.status_code in (202, 503) or "Hoofbeat is calculating" in found.text
 
 
 def a_site(*paths: Path, **parts: object) -> Site:

@@ -42,7 +42,7 @@ def searched(visitor: Visitor, **fields: str) -> str:
     answer = visitor.post("/corpora/cases/search", **fields)
     assert answer.status_code == 303, answer.text
     place: str = answer.headers["location"]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while "Searching: " in visitor.get(place).text and time.monotonic() < deadline:
         time.sleep(0.05)
     return place
@@ -230,7 +230,7 @@ def test_a_large_corpus_says_that_it_is_being_read(folders: Path, monkeypatch: p
 
     def slowly(*args: Any, told: Any, **named: Any) -> Any:
         told(1000)
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         return read(*args, told=told, **named)
 
     monkeypatch.setattr(open_folders, "read_listing", slowly)

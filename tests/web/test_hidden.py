@@ -137,7 +137,7 @@ def addresses(hall: Hall) -> Iterator[tuple[str, str]]:
 
 def ask(visitor: Visitor, method: str, path: str, **headers: str) -> Seen:
     """What a visitor gets, once it is prepared, and where a redirect leads."""
-    for _ in range(200):
+    for _ in range(2400):
         if method == "GET":
             seen = visitor.get(path, **headers)
         else:

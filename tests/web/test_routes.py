@@ -210,7 +210,7 @@ class Place(Struct, frozen=True):
 
 def _ready(visitor: Visitor, path: str) -> Seen:
     """A page, once its folder is prepared."""
-    for _ in range(200):
+    for _ in range(2400):
         seen = visitor.get(path)
         if seen.status != 503:
             break

@@ -39,12 +39,12 @@ def test_a_thing_is_made_once_however_many_ask(folders: Path) -> None:
 
     def make(each: Folder) -> str:
         made.append(each.slug)
-        gate.wait(10)
+        gate.wait(120)
         return "made"
 
     found: list[str | None] = []
     asking = [
-        threading.Thread(target=lambda: found.append(prepare_in_background(site, folder, "test", make, patience=10)))
+        threading.Thread(target=lambda: found.append(prepare_in_background(site, folder, "test", make, patience=120)))
         for _ in range(8)
     ]
     for each in asking:
@@ -59,7 +59,7 @@ def test_a_thing_is_made_once_however_many_ask(folders: Path) -> None:
 def test_a_large_folder_is_prepared_while_a_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_judged(tmp_path / "judged", ASKED, answered(), verdicts(answered(), "+++"))
     gate = threading.Event()
-    monkeypatch.setattr(run_pages, "index_answers", lambda *parts: (gate.wait(20), index_answers(*parts))[1])
+    monkeypatch.setattr(run_pages, "index_answers", lambda *parts: (gate.wait(120), index_answers(*parts))[1])
     monkeypatch.setattr(open_folders, "PATIENCE", 0.05)
     visitor = Visitor(a_site(tmp_path))
     waiting = visitor.get_now("/runs/judged/questions?state=right")

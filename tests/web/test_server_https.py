@@ -38,7 +38,7 @@ class Clinic(Struct, frozen=True, kw_only=True):
         """A page, asked for from another address of loopback."""
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         line = http.client.HTTPSConnection(
-            "127.0.0.1", self.proxy.port, source_address=(client, 0), context=context, timeout=20
+            "127.0.0.1", self.proxy.port, source_address=(client, 0), context=context, timeout=120
         )
         name = f"{NAME}:{self.proxy.port}"
         line.request("GET", path, headers={"Host": name, **{key.replace("_", "-"): headers[key] for key in headers}})
@@ -77,7 +77,7 @@ def clinic(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             )
         finally:
             process.terminate()
-            said = process.communicate(timeout=20)
+            said = process.communicate(timeout=120)
     assert "Traceback" not in said[1], said[1]
 
 

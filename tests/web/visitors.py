@@ -62,7 +62,7 @@ class Visitor:
         here = f"{self.host}:{self.port}"
         given = {"Host": here, **self._cookie_header(), **({"Origin": f"http://{here}"} if method == "POST" else {})}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=120)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             data = body.encode() if isinstance(body, str) else body
@@ -111,7 +111,7 @@ class Visitor:
             f"Origin: http://{self.host}:{self.port}\r\n"
             f"Content-Type: application/json\r\nX-CSRF-Token: {self.csrf}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
-        with socket.create_connection((self.host, self.port), timeout=10) as line:
+        with socket.create_connection((self.host, self.port), timeout=60) as line:
             line.sendall(head.encode() + body)
 
     def _cookie_header(self) -> dict[str, str]:
