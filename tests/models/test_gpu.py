@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders import gpu, onnx_encoder
-from hoofbeat.models.encoders.onnx_encoder import MiniLM
+from hoofbeat.models.encoders.onnx_encoder import MiniLM, Pooling
 from tests.helpers import needs_weights
 
 TEXTS = ["rash", "", "a stone in the left kidney", "fever and cough " * 200, "pain in the back after a fall"]
@@ -70,11 +70,17 @@ def test_without_a_gpu_processors_encode_and_the_encoder_says_so(monkeypatch: py
         MiniLM(1)
 
 
-def test_vectors_of_batches_are_those_of_single_texts_but_for_last_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pooling", ["mean", "cls", "lasttoken", "max"])
+def test_vectors_of_batches_are_those_of_single_texts_but_for_last_bits(
+    pooling: Pooling, monkeypatch: pytest.MonkeyPatch
+) -> None:
     needs_weights("minilm")
     encoder = MiniLM(1, products="float32")  # a GPU has no other kind
+    encoder._pooling = pooling
     one_by_one = encoder.encode(TEXTS)
     encoder._on_card = True
-    for tokens in (1, 300, 1 << 18):
+    assert (encoder._pooled is None) == (pooling == "max")
+    for tokens, block in ((1, 2), (300, 1 << 14), (1 << 18, 3)):
         monkeypatch.setattr(onnx_encoder, "card_tokens", lambda *_, tokens=tokens: tokens)
+        monkeypatch.setattr(onnx_encoder, "_CARD_BLOCK", block)
         assert np.allclose(encoder.encode(TEXTS), one_by_one, atol=2e-6)

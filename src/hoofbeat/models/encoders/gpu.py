@@ -27,6 +27,7 @@ _FEWEST_TOKENS, _MOST_TOKENS = 1 << 11, 1 << 18
 _WIDTHS = 40  # numbers per token and unit of the vector's width that a transformer holds at once: four layers' worth
 _HEADS = 16
 
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
@@ -101,7 +102,7 @@ def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-def halved(run: Callable[[list[int]], list[_Result]], batch: list[int]) -> list[_Result]:
+def halved(run: Callable[[list[_Item]], list[_Result]], batch: list[_Item]) -> list[_Result]:
     """The results of a batch, in halves where the card has no room for all of it."""
     try:
         return run(batch)

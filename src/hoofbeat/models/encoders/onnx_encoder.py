@@ -12,9 +12,10 @@ unpacks them first, as the packaged file itself does. Their vectors differ, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -38,6 +39,7 @@ from hoofbeat.models.encoders.gpu import (
     on_processors,
 )
 from hoofbeat.models.encoders.integer_products import exact_products, integer_graph
+from hoofbeat.models.encoders.onnx_file import with_product
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.files import read_bytes
 from hoofbeat.text import encodable
@@ -46,6 +48,8 @@ Pooling = Literal["mean", "cls", "max", "lasttoken"]
 
 _Result = TypeVar("_Result")
 _BLOCK = 1024
+_CARD_BLOCK = 1 << 14
+_SHARES, _VECTOR = "hoofbeat_shares", "hoofbeat_vector"
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
@@ -170,30 +174,52 @@ class OnnxEncoder(TokenisedEncoder):
         return vectors
 
     def _encode_batches(self, texts: Sequence[str], vectors: Vectors, progress: Progress) -> None:
-        """Many texts at once, as a GPU wants it: filled up to the longest, which changes last bits only."""
-        prepared = [encodable(text.lower() if self._lower else text) for text in texts]
-        found = [encoding.ids for encoding in self._tokens.cut.encode_batch(prepared)]
-        lengths = list(map(len, found))
-        full = np.array([number for number, length in enumerate(lengths) if length], np.int64)
+        """Many texts at once, as a GPU wants it: filled up to the longest, which changes last bits only.
 
-        def run(batch: list[int]) -> list[Vectors]:
-            ids = np.zeros((len(batch), max(lengths[number] for number in batch)), np.int64)
-            mask = np.zeros_like(ids)
-            for row, number in enumerate(batch):
-                ids[row, : lengths[number]] = found[number]
-                mask[row, : lengths[number]] = 1
+        While the GPU works on one block of texts, processors split the next into tokens.
+        """
+
+        def tokens(start: int) -> list[list[int]]:
+            block = [encodable(text.lower() if self._lower else text) for text in texts[start : start + _CARD_BLOCK]]
+            return [encoding.ids for encoding in self._tokens.cut.encode_batch(block)]
+
+        starts = range(0, len(texts), _CARD_BLOCK)
+        most = card_tokens(self.dimension, self.window)
+        with progress.task("encoding", len(texts)) as task, ThreadPoolExecutor(1) as ahead:
+            following = deque(ahead.submit(tokens, start) for start in starts[:1])
+            for start in starts:
+                ids = following.popleft().result()
+                following.extend(ahead.submit(tokens, each) for each in starts if each == start + _CARD_BLOCK)
+                full = [number for number, each in enumerate(ids) if each]
+                for places in batches([len(ids[number]) for number in full], most):
+                    batch = [full[place] for place in places]
+                    found = halved(self._batch_vectors, [ids[number] for number in batch])
+                    vectors[[start + number for number in batch]] = found
+                    task.advance(len(batch))
+                task.advance(len(ids) - len(full))
+
+    def _batch_vectors(self, batch: list[list[int]]) -> list[Vectors]:
+        """The vectors of several texts that were split into tokens."""
+        lengths = list(map(len, batch))
+        ids = np.zeros((len(batch), max(lengths)), np.int64)
+        mask = np.zeros_like(ids)
+        for row, (found, length) in enumerate(zip(batch, lengths, strict=True)):
+            ids[row, :length] = found
+            mask[row, :length] = 1
+        if self._pooled is not None:
+            rows: Iterable[Vectors] = self._states(self._pooled, _VECTOR, ids, mask, _shares(mask, self._pooling))[:, 0]
+        else:
             states = self._states(self._session, self._output, ids, mask)
-            rows = (
-                state if self.pools else state[: lengths[number]] for state, number in zip(states, batch, strict=True)
-            )
-            return [compared_vector(_pool(row, self._pooling), self.name, self._similarity) for row in rows]
+            rows = (state if self.pools else state[:length] for state, length in zip(states, lengths, strict=True))
+        return [compared_vector(_pool(row, self._pooling), self.name, self._similarity) for row in rows]
 
-        with progress.task("encoding", len(texts)) as task:
-            for places in batches([lengths[number] for number in full], card_tokens(self.dimension, self.window)):
-                batch = full[places].tolist()
-                vectors[batch] = halved(run, batch)
-                task.advance(len(batch))
-            task.advance(len(texts) - len(full))
+    @cached_property
+    def _pooled(self) -> Any:
+        """The model that pools by itself, so that a GPU hands back one vector per text; None where it can't."""
+        kind = next(each.type for each in self._session.get_outputs() if each.name == self._output)
+        if self.pools or self._pooling == "max" or kind != "tensor(float)":
+            return None
+        return self._load_graph(with_product(read_bytes(self._model), _SHARES, self._output, _VECTOR))
 
     def layer_count(self) -> int:
         """How many layers the model has; an `InputError` where its graph does not show them."""
@@ -246,7 +272,12 @@ class OnnxEncoder(TokenisedEncoder):
         return encoding, self._states(session, output, ids, np.ones_like(ids))[0]
 
     def _states(
-        self, session: Any, output: str, ids: NDArray[np.int64], mask: NDArray[np.int64]
+        self,
+        session: Any,
+        output: str,
+        ids: NDArray[np.int64],
+        mask: NDArray[np.int64],
+        shares: NDArray[np.float32] | None = None,
     ) -> NDArray[np.float32]:
         filled = {
             "input_ids": ids,
@@ -254,7 +285,9 @@ class OnnxEncoder(TokenisedEncoder):
             "token_type_ids": np.zeros_like(ids),
             "position_ids": np.tile(np.arange(ids.shape[1]), (len(ids), 1)),
         }
-        asked = {name: filled[name].astype(kind, copy=False) for name, kind in self._inputs.items()}
+        asked: dict[str, Any] = {name: filled[name].astype(kind, copy=False) for name, kind in self._inputs.items()}
+        if shares is not None:
+            asked[_SHARES] = shares
         states: NDArray[np.float32] = session.run([output], asked)[0]
         return states
 
@@ -354,6 +387,17 @@ def _output(session: Any, path: Path) -> tuple[str, bool]:
             if len(each.shape or ()) == rank:
                 return str(each.name), rank == 2
     raise InputError("the model outputs neither token states nor a vector", where=str(path), fix="use another export")
+
+
+def _shares(mask: NDArray[np.int64], pooling: Pooling) -> NDArray[np.float32]:
+    """How much of each token's state goes into the vector of its text: texts x 1 x tokens."""
+    lengths = mask.sum(axis=1)
+    shares = np.zeros((len(mask), 1, mask.shape[1]), np.float32)
+    if pooling == "mean":
+        shares[:, 0] = mask / lengths[:, None]
+    else:
+        shares[np.arange(len(mask)), 0, 0 if pooling == "cls" else lengths - 1] = 1
+    return shares
 
 
 def _pool(states: NDArray[np.float32], pooling: Pooling) -> NDArray[np.float64]:

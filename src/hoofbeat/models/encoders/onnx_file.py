@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 MODEL_GRAPH = 7
 GRAPH_NODE = 1
+_GRAPH_INPUT = 11
 GRAPH_OUTPUT = 12
 VALUE_NAME = 1
 MICROSOFT = "com.microsoft"
@@ -116,6 +117,26 @@ def tensors(view: memoryview, graph: Field) -> dict[str, NDArray[Any]]:
     return found
 
 
+def with_fields(data: bytes, added: bytes) -> bytes:
+    """A model's file with further fields in its graph."""
+    view = memoryview(data)
+    graph = graph_field(view)
+    changed = message(MODEL_GRAPH, bytes(view[graph.start : graph.end]) + added)
+    return bytes(view[: graph.begin]) + changed + bytes(view[graph.end :])
+
+
+def with_product(data: bytes, weights: str, states: str, product: str) -> bytes:
+    """A model that also gives out `weights` (a new input: texts x 1 x tokens) times `states`: texts x 1 x width."""
+    node = _text(_NODE_INPUT, weights) + _text(_NODE_INPUT, states) + _text(_NODE_OUTPUT, product)
+    wide = np.dtype("<f4")
+    return with_fields(
+        data,
+        message(GRAPH_NODE, node + _text(_NODE_TYPE, "MatMul"))
+        + message(_GRAPH_INPUT, _value(weights, wide, ("texts", 1, "tokens")))
+        + message(GRAPH_OUTPUT, _value(product, wide, ("texts", 1, "width"))),
+    )
+
+
 class GraphWriter:
     """A graph that is written step by step; `model` gives the bytes of the file."""
 
@@ -143,7 +164,7 @@ class GraphWriter:
         """The file, whose inputs are 64-bit integers and outputs 32-bit floats of these shapes."""
         graph = b"".join(message(GRAPH_NODE, node) for node in self._nodes) + _text(2, "graph")
         graph += b"".join(message(_GRAPH_TENSOR, tensor) for tensor in self._tensors.values())
-        graph += b"".join(message(11, _value(name, np.dtype("<i8"), shape)) for name, shape in inputs.items())
+        graph += b"".join(message(_GRAPH_INPUT, _value(name, np.dtype("<i8"), shape)) for name, shape in inputs.items())
         graph += b"".join(
             message(GRAPH_OUTPUT, _value(name, np.dtype("<f4"), shape)) for name, shape in outputs.items()
         )

@@ -18,12 +18,12 @@ from typing import NamedTuple
 from hoofbeat.errors import InputError
 from hoofbeat.models.encoders.onnx_file import (
     GRAPH_OUTPUT,
-    MODEL_GRAPH,
     VALUE_NAME,
     Field,
     graph_field,
     message,
     nodes,
+    with_fields,
 )
 
 _NAMED = re.compile(r"hidden_states\.(\d+)")
@@ -55,8 +55,7 @@ def with_layers(data: bytes, path: Path, outputs: list[str]) -> LayerGraph:
         )
     added = b"".join(message(GRAPH_OUTPUT, message(VALUE_NAME, name.encode())) for name in tensors
                      if name not in outputs)  # fmt: skip
-    changed = message(MODEL_GRAPH, bytes(view[graph.start : graph.end]) + added)
-    return LayerGraph(bytes(view[: graph.begin]) + changed + bytes(view[graph.end :]), tensors)
+    return LayerGraph(with_fields(data, added), tensors)
 
 
 def _layer_tensors(view: memoryview, graph: Field) -> tuple[str, ...]:
