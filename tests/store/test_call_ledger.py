@@ -10,6 +10,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
@@ -362,6 +363,17 @@ def test_a_ledger_whose_making_was_killed_is_finished(tmp_path: Path, state: str
         with Ledger(path) as other:  # while its content is in the write-ahead log
             assert other.get(key_of("a")) is not None
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_new_ledger_waits_for_another_process_that_makes_it(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ends = threading.Timer(0.3, other.execute, ["COMMIT"])
+        ends.start()
+        with Ledger(path) as ledger:
+            assert put(ledger, entry("a")) == [None]
+        ends.join()
 
 
 def test_a_ledger_damaged_inside_is_said(tmp_path: Path) -> None:

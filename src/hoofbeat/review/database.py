@@ -56,7 +56,7 @@ from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.review_records import DatabaseError, ReviewRefusalError, not_here
 from hoofbeat.store.postgres import error_code, known_password, public_address, server_words, ssl_setting, ssl_words
-from hoofbeat.store.sqlite_files import content_of, refuse_foreign_parts, sqlite_content
+from hoofbeat.store.sqlite_files import content_of, refuse_foreign_parts, sqlite_content, use_write_ahead_log
 
 _ALL = MetaData()
 _version = Table("review_schema", _ALL, Column("version", Integer, nullable=False))
@@ -468,7 +468,7 @@ def _sqlite(url: URL) -> Engine:
     def settle(connection: sqlite3.Connection, _: object) -> None:
         refuse_foreign_parts(content_of(connection), path, _own_parts())  # once more: a journal may have changed it
         connection.execute(f"PRAGMA busy_timeout={_WAIT_SECONDS * 1000}")
-        connection.execute("PRAGMA journal_mode=WAL")
+        use_write_ahead_log(connection, _WAIT_SECONDS)
         connection.execute("PRAGMA synchronous=FULL")
 
     @event.listens_for(engine, "begin")

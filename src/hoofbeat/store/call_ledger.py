@@ -70,6 +70,8 @@ _STATS = (  # sums that stay numbers whatever a file holds
     " FROM calls GROUP BY model, operation ORDER BY model, operation"
 )
 _LOOKUP_CHUNK = 500
+_WAIT_SECONDS = 60
+"""How long another process may keep the file locked."""
 
 
 class Ledger(CallLedger):
@@ -91,7 +93,7 @@ class Ledger(CallLedger):
         _refuse_other_files(path)
         make_private(path)  # SQLite's own files beside it take its mode
         with _readable_errors(path):
-            self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self._db = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
             self._db.text_factory = _text  # a file may hold any bytes as text
             try:
                 self._prepare()
@@ -101,7 +103,7 @@ class Ledger(CallLedger):
         self._locks = _KeyLocks(path.with_name(path.name + "-claims"))
 
     def _prepare(self) -> None:
-        from hoofbeat.store.sqlite_files import content_of  # noqa: PLC0415 - help needs no ledger
+        from hoofbeat.store.sqlite_files import content_of, use_write_ahead_log  # noqa: PLC0415 - help needs no ledger
 
         _refuse_content(content_of(self._db), self.path)  # once more: a journal may have put something else there
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -111,8 +113,7 @@ class Ledger(CallLedger):
                 where=str(self.path),
                 fix="upgrade Hoofbeat, or name another ledger with --ledger",
             )
-        self._db.execute("PRAGMA busy_timeout=60000")
-        if self._db.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":  # pragma: no cover - network drives
+        if not use_write_ahead_log(self._db, _WAIT_SECONDS):  # pragma: no cover - network drives
             raise OutputError(
                 "the ledger's file system can't do SQLite's write-ahead log",
                 where=str(self.path),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -107,6 +108,22 @@ def content_of(database: sqlite3.Connection) -> SqliteContent:
     for table, column in database.execute(_COLUMNS):
         tables[table] = (*tables.get(table, ()), column)
     return SqliteContent(tables, version, application, made)
+
+
+def use_write_ahead_log(database: sqlite3.Connection, seconds: float) -> bool:
+    """Have SQLite keep a write-ahead log; False where the file system can't do that.
+
+    SQLite waits for another process here only if the file has a log already: whoever opens a new file at the same
+    moment is told at once that it is locked. So the waiting is done here.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return bool(database.execute("PRAGMA journal_mode=WAL").fetchone()[0] == "wal")
+        except sqlite3.OperationalError as err:
+            if "locked" not in str(err) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def refuse_foreign_parts(content: SqliteContent, path: Path, own: Iterable[str]) -> None:
