@@ -136,6 +136,23 @@ def test_an_estimate_prices_all_steps_together_and_repairs(folder: Path, tmp_pat
     assert more == pytest.approx(2 * money, rel=0.02)
 
 
+def test_an_estimate_says_once_that_a_price_is_unknown(folder: Path, tmp_path: Path) -> None:
+    words = [
+        *BUILD,
+        "-o",
+        str(tmp_path / "out"),
+        "--model",
+        "batch:posted#free",
+        "--ledger",
+        str(tmp_path / "l.sqlite"),
+    ]
+    done = hoofbeat(*words, "--estimate", folder=folder)
+    said = done.stdout + done.stderr
+    assert said.count("price unknown") == 1
+    assert "All steps together: at most" in said
+    assert "Prices marked" not in said
+
+
 def test_a_budget_stops_and_a_larger_one_goes_on(folder: Path, tmp_path: Path) -> None:
     words = [
         *BUILD,

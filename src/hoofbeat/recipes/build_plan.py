@@ -73,7 +73,9 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
         note = (
             f"The tokens are those of the step “{found.step}” ({found.items} items). Calls by step: {'; '.join(parts)}."
         )
-        priced = " Prices marked “about” assume that later calls are as long as those of this step." if later else ""
+        priced = ""
+        if later and self._price(found.estimate, total):
+            priced = " Prices marked “about” assume that later calls are as long as those of this step."
         return BuildEstimate(found.estimate, note + priced, f"{headline} The first step alone, “{found.step}”:")
 
     def _price(self, first: Estimate, calls: int = 0) -> str:
@@ -82,7 +84,7 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
             return "" if first.max_money is None else f" ({dollars(first.max_money, at_most=True)})"
         prices = [model.price for model in self.models]
         if not first.calls or not prices or None in prices:
-            return ", price unknown"
+            return ""
         size = first.tokens_in / first.calls, first.max_tokens_out / first.calls
         dearest = max(price.of(round(calls * size[0]), round(calls * size[1])) for price in prices if price)
         return f", about {dollars(dearest, at_most=True)}"
