@@ -209,7 +209,7 @@ def _show_comparison(screen: Screen, artefact: Artefact) -> None:
             for name, pair in pairs.items()
         ]  # fmt: skip
         screen.table(["systems", "questions", "second − first, points", "p (Holm)"], rows[:_ROWS])
-        screen.say(f"{metrics.get('flipped', 0):,} answers changed between right and wrong")
+        screen.say(f"{metrics.get('flipped', 0):,} changes of a question's outcome (right, wrong or unscored)")
         return
     measured = [(name, each) for name, each in metrics.items() if isinstance(each, dict) and "value" in each]
     if measured:

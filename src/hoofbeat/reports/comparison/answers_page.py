@@ -275,10 +275,12 @@ def _leads(compared: AnswersComparison, flipped: int) -> tuple[Lead, ...]:
     rows = list(zip(compared.pairs, compared.differences, strict=True))
     pair, most = max(rows, key=lambda item: abs(item[1].paired.difference))
     span, p = most.paired.interval, written(most.p_holm, "p")
+    said = f"{'The largest difference' if len(rows) > 1 else 'The difference'} in accuracy is "
+    said += f"{written(most.paired.difference, 'points')} points ({compared.title(pair)}"
+    if not most.paired.difference:
+        said = f"{'All pairs' if len(rows) > 1 else 'Both systems'} have the same accuracy ({compared.title(pair)}"
     first = (
-        f"{'The largest difference' if len(rows) > 1 else 'The difference'} in accuracy is "
-        f"{written(most.paired.difference, 'points')} points ({compared.title(pair)}; 95% interval "
-        f"{written((span.low, span.high), 'points')}, {count_of(most.paired.n, 'question')})."
+        f"{said}; 95% interval {written((span.low, span.high), 'points')}, {count_of(most.paired.n, 'question')})."
     )
     sure = sum(row.p_holm < 0.05 for row in compared.differences)
     if len(rows) > 1:
@@ -288,8 +290,18 @@ def _leads(compared: AnswersComparison, flipped: int) -> tuple[Lead, ...]:
     else:
         told = f"It is {'larger' if sure else 'not larger'} than chance explains (p {p if '<' in p else f'= {p}'})."
     leads = [Lead(first, "#systems", "See each system"), Lead(told)]
-    verb = "question was" if flipped == 1 else "questions were"
-    return (*leads, Lead(f"{flipped:,} {verb} right for one system and wrong for the other.", "#flipped", "Read them"))
+    return (*leads, Lead(_flipped_in_words(compared, flipped), "#flipped", "Read them"))
+
+
+def _flipped_in_words(compared: AnswersComparison, flipped: int) -> str:
+    """How many questions flipped, and between one pair also how."""
+    if not flipped:
+        return "No question flipped: each has the same outcome for both systems of a pair."
+    told = f"{count_of(flipped, 'question')} flipped"
+    if len(compared.pairs) > 1:
+        return f"{told} in at least one pair."
+    counts = flips_of(compared, compared.pairs[0])
+    return f"{told}: {', '.join(f'{counts[name]:,} × {name}' for name in CHANGES if counts[name])}."
 
 
 def _cards(compared: AnswersComparison, flipped: int) -> tuple[Card, ...]:
