@@ -313,7 +313,7 @@ def clustered(rng: np.random.Generator) -> tuple[Array, Array, list[str]]:
 
 def test_questions_of_one_document_count_together() -> None:
     rng = np.random.default_rng(13)
-    held, held_apart, truth = 0, 0, 0.6 * 0.9 + 0.4 * 0.15
+    held, held_apart, held_alone, truth = 0, 0, 0, 0.6 * 0.9 + 0.4 * 0.15
     for _ in range(800):
         human, judge, names = clustered(rng)
         order = rng.permutation(300)[:150]
@@ -323,10 +323,26 @@ def test_questions_of_one_document_count_together() -> None:
         assert together.estimate == apart.estimate
         assert together.interval is not None
         assert apart.interval is not None
+        assert together.classical_interval is not None
         held += together.interval.low <= truth <= together.interval.high
+        held_alone += together.classical_interval.low <= truth <= together.classical_interval.high
         held_apart += apart.interval.low <= truth <= apart.interval.high
     assert 0.92 <= held / 800 <= 0.97
+    assert 0.92 <= held_alone / 800 <= 0.98  # people's labels alone: 0.80 if questions counted as independent
     assert held_apart / 800 < 0.88
+
+
+def test_ratings_of_one_document_count_together() -> None:
+    """Labels that are no shares: five equal ratings of a document are as good as one."""
+    rng = np.random.default_rng(5)
+    ratings = rng.normal(3.0, 1.0, 60)
+    names = [f"d{place}" for place in range(60) for _ in range(5)]
+    repeated = ppi_mean([None] * 300, [None] * 300, np.repeat(ratings, 5).tolist(), clusters=(names, names))
+    once = ppi_mean([None] * 60, [None] * 60, ratings.tolist())
+    assert repeated.classical_interval is not None
+    assert once.classical_interval is not None
+    assert repeated.classical_interval.low == pytest.approx(once.classical_interval.low, abs=0.01)
+    assert repeated.classical_interval.high == pytest.approx(once.classical_interval.high, abs=0.01)
 
 
 def test_clusters_of_one_change_next_to_nothing_and_plans_know_of_the_others() -> None:

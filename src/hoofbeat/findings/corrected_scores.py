@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.intervals import Interval, cluster_of, few_of, wilson
+from hoofbeat.findings.intervals import Interval, cluster_of, few_of, share_interval
 from hoofbeat.findings.outcomes import Outcome, SystemKey, by_system, sensitivity_range
 
 _UNANSWERED = ("answer:", "choice:")
@@ -116,11 +116,10 @@ def ppi_mean(
     rest = (len(everything) - len(human), float(everything.sum() - judge.sum()))
     binary = bool(np.isin(human, (0.0, 1.0)).all() and np.isin(everything, (0.0, 1.0)).all())
     weight, correlation = _weight(judge, human, everything, rest[0], tuned)
+    of_labelled = [clusters[1][place] for place in places] if clusters else None
     effect = 1.0
-    if clusters and len(human) > 1:
-        effect = _design_effect(
-            (judge, human, everything), weight, (clusters[0], [clusters[1][place] for place in places])
-        )
+    if clusters and of_labelled and len(human) > 1:
+        effect = _design_effect((judge, human, everything), weight, (clusters[0], of_labelled))
     how = (weight, binary, level, effect)
     found = _estimate(judge, human, (everything, rest), how) if len(human) else (None, None)
     return PPI(
@@ -128,7 +127,7 @@ def ppi_mean(
         n_labelled=len(human),
         judge=float(everything.mean()) if len(everything) else None,
         classical=float(human.mean()) if len(human) else None,
-        classical_interval=_classical(human, binary, level),
+        classical_interval=_classical(human, binary, level, of_labelled),
         rectifier=float((human - judge).mean()) if len(human) else None,
         weight=weight,
         estimate=found[0],
@@ -353,15 +352,20 @@ def _within(value: float, bounds: tuple[float, float]) -> float:
     return min(max(value, bounds[0]), bounds[1])
 
 
-def _classical(human: NDArray[np.float64], binary: bool, level: float) -> Interval | None:
+def _classical(
+    human: NDArray[np.float64], binary: bool, level: float, clusters: Sequence[str] | None
+) -> Interval | None:
+    """The interval of people's labels alone; labels of one cluster count together."""
     if binary and len(human):
-        return wilson(int(human.sum()), len(human), level)
+        return share_interval(human, clusters, level)
     if len(human) < 2:
         return None
     half = NormalDist().inv_cdf(0.5 + level / 2) * float(human.std(ddof=1)) / math.sqrt(len(human))
     if half < 1e-12:  # equal numbers without bounds say nothing of how they vary
         return None
-    middle, few = float(human.mean()), few_of(len(human))
+    if clusters:
+        half *= math.sqrt(_design_effect((human, human, human), 0.0, (clusters, clusters)))
+    middle, few = float(human.mean()), few_of(len(set(clusters) if clusters else human))
     return Interval(low=middle - half, high=middle + half, level=level, method="normal approximation", few=few)
 
 

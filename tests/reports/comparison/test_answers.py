@@ -94,7 +94,9 @@ def test_every_flip_is_counted_and_listed(tmp_path: Path) -> None:
     text = words(parsed(made.file("report.html").read_text("utf-8")))
     assert "Questions that flipped" in text
     assert f"{expected.total()} questions flipped: " in text
-    assert f"{expected['right → unscored']} × right → unscored" in text  # it was called "right for one, wrong for the other"
+    assert (
+        f"{expected['right → unscored']} × right → unscored" in text
+    )  # it was called "right for one, wrong for the other"
     with made.file("tables/pairs.csv").open(encoding="utf-8", newline="") as stream:
         [row] = list(csv.DictReader(stream))
     assert row["same measurement"] == "yes"

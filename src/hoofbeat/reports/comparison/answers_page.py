@@ -279,9 +279,7 @@ def _leads(compared: AnswersComparison, flipped: int) -> tuple[Lead, ...]:
     said += f"{written(most.paired.difference, 'points')} points ({compared.title(pair)}"
     if not most.paired.difference:
         said = f"{'All pairs' if len(rows) > 1 else 'Both systems'} have the same accuracy ({compared.title(pair)}"
-    first = (
-        f"{said}; 95% interval {written((span.low, span.high), 'points')}, {count_of(most.paired.n, 'question')})."
-    )
+    first = f"{said}; 95% interval {written((span.low, span.high), 'points')}, {count_of(most.paired.n, 'question')})."
     sure = sum(row.p_holm < 0.05 for row in compared.differences)
     if len(rows) > 1:
         told = (
