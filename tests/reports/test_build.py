@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -104,6 +105,23 @@ def test_rankings_of_one_corpus_stand_together(tmp_path: Path) -> None:
     assert [row["retriever"] for row in rows_of(made, "rankings-3-measures")] == ["bm25"]
     assert "Retrieval: cases" in text
     assert "Retrieval: other, nDCG@10 of bm25" in text
+    assert "dense is the better of two retrievers" in text
+    assert re.search(r"The other, bm25, has 0\.\d+[^.]*: dense is ahead by 0\.\d+ \(95% interval", text)
+
+
+def test_the_second_and_the_worst_retriever_are_told_with_how_far_the_best_is_ahead(tmp_path: Path) -> None:
+    """A demo said that the crippled baseline is clearly worse, and nothing of the plain one."""
+    lines = (("a", 0.8, 1), ("b", 0.79, 2), ("c", 0.2, 3))
+    made = [examples.rankings(tmp_path / name, name, mean, seed=seed) for name, mean, seed in lines]
+    text, report = build(tmp_path / "report", *made)
+    found = report.manifest.metrics["found"]
+    assert isinstance(found, list)
+    told = str(found[1])
+    second, _, worst = told.partition("The worst, c, has 0.")
+    assert second.startswith("The second, b, has 0.7")
+    assert "do not show that it is worse: a is ahead by 0.0" in second
+    assert "is clearly worse: a is ahead by 0.5" in worst
+    assert "is the best of 3 retrievers" in text
 
 
 def test_lines_over_one_published_folder_share_a_chapter(tmp_path: Path) -> None:

@@ -172,25 +172,27 @@ def _leads(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str,
     if best[0] == measured[-1][0]:
         who = f"all {len(measured)} retrievers have" if len(measured) > 1 else f"{best[1]} has"
         return (Lead(f"Retrieval: {who} {value}.", link, "See the rankings"),)
-    words = f"Retrieval: {best[1]} is the best of {len(measured)} retrievers, with {value}."
-    leads = [Lead(words, link, "See the rankings")]
-    leads.append(Lead(f"The worst, {measured[-1][1]}, has {_against(best, measured[-1], main)}."))
+    of = f"the best of {len(measured)} retrievers" if len(measured) > 2 else "the better of two retrievers"
+    words = f"Retrieval: {best[1]} is {of}, with {value}."
+    others = {"worst" if len(measured) > 2 else "other": measured[-1]}
     if len(measured) > 2 and measured[1][0] < best[0]:
-        leads.append(Lead(f"The second, {measured[1][1]}, has {_against(best, measured[1], main)}."))
-    return tuple(leads)
+        others = {"second": measured[1], **others}
+    told = [f"The {place}, {other[1]}, has {_against(best, other, main)}." for place, other in others.items()]
+    return (Lead(words, link, "See the rankings"), Lead(" ".join(told)))
 
 
 def _against(best: tuple[float, str, RankingSummary], other: tuple[float, str, RankingSummary], main: str) -> str:
-    """The figure of a retriever, and whether the shared questions show that it is worse than the best."""
+    """The figure of a retriever, how far the best is ahead, and whether the shared questions show that it is worse."""
     words = written(other[0], "number")
     table = _compared([best[2], other[2]], [best[1], other[1]], main, baseline=other[1])
     if table is None:
         return words
-    found = table.comparisons[0].paired.interval
-    span = written((found.low, found.high), "number")
-    if found.low > 0:
-        return f"{words}; the difference is clear (95% interval {span})"
-    return f"{words}; {count_of(table.n, 'question')} do not show that it is worse (95% interval {span})"
+    found = table.comparisons[0].paired
+    span = written((found.interval.low, found.interval.high), "number")
+    ahead = f"{best[1]} is ahead by {written(found.difference, 'number')} (95% interval {span})"
+    if found.interval.low > 0:
+        return f"{words} and is clearly worse: {ahead}"
+    return f"{words}; {count_of(table.n, 'question')} do not show that it is worse: {ahead}"
 
 
 def _chart(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, prefix: str) -> Block:

@@ -66,7 +66,7 @@ def score_leads(group: OutcomeSet, ranked: Sequence[Accuracy], first_two: System
         leads.append(
             Lead(f"{first} is better than {second} (p {p if '<' in p else f'= {p}'}, {asked}).")
             if first_two.p_holm < _CERTAIN
-            else Lead(f"{asked} do not show whether {first} or {second} is better.")
+            else Lead(f"{asked} are too few to tell whether {first} or {second} is better.")
         )
     unscored = sum(missing(row.unscored) for row in ranked)
     parts = {part_in_words(each.manifest) for each in group.artefacts}
