@@ -35,7 +35,7 @@ def test_each_reason_is_given() -> None:
     assert small.startswith("the model that compared the answers has 135 million parameters")
     loose = {"answers": 3, "citing": 3, "quote not found": 3}
     assert audit_doubts(GOOD, loose, judged=25, pairs=36, questions=6) == (
-        "only 0 of 3 answers quote words that were found in their source",
+        "none of the 3 answers quotes words that were found in its source",
     )
     # two quotes of the same answer do not make up for an answer without one
     several = {"answers": 4, "citing": 4, "quoted": 6, "quote not found": 3}
@@ -67,7 +67,7 @@ def test_a_committee_is_not_told_that_nothing_has_to_be_decided_if_the_audit_can
     report = assemble([audit.artefact], title="")
     ((_, page),) = report.summaries
     assert page.warning.startswith("This audit can't say how far the sources agree, because the model that answered")
-    assert "only 0 of 6 answers quote" in page.warning
+    assert "none of the 6 answers quotes words" in page.warning
     assert not any("Nothing has to be decided" in each for each in page.todo)
     assert report.leads[0].text == page.warning
     (table,) = [block for block in report.opening if isinstance(block, SynthesisView)]

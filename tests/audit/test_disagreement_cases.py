@@ -20,11 +20,13 @@ from hoofbeat.audit.disagreement_cases import (
     read_cases,
     read_decisions,
     what_changed,
+    words_of,
     worklist,
     write_worklist,
 )
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Answer, Question, TraceStep
+from hoofbeat.reports.sections.audits.word_change_blocks import words_view
 from tests.cli.audit_folders import invented_pairs, write_audit
 
 
@@ -61,6 +63,37 @@ def test_cases_are_the_disagreements_the_most_serious_first(tmp_path: Path) -> N
     assert cases[0].a.quotes == ("alder quotes q2",)
     assert cases[0].about == "time of q2"
     assert cases[0].id == case_id(audit.questions[1], "brook", "alder")
+
+
+def test_words_that_no_source_has_are_not_shown_as_its_quote(tmp_path: Path) -> None:
+    """A worklist said "quoted from the source" of a time stamp that a small model had given as its quote."""
+    audit = an_audit(tmp_path / "a", {"q1": "dcc"})
+    steps = (("quoted", "Six weeks."), ("quote not found", "2020-07-28 14:22"), ("quote changed", "No six weeks."))
+    trace = tuple(TraceStep(stage="citations", what=what, text=text) for what, text in steps)
+    words = words_of(replace(an_answer("q1", "alder", "Six weeks."), trace=trace), "alder")
+    assert words.quotes == ("Six weeks.",)
+    assert words.not_found == ("2020-07-28 14:22", "No six weeks.")
+    view = words_view(words, audit.names["alder"])
+    assert [(each.source, each.text) for each in view.cited][:2] == [
+        ("quoted from the source", "Six weeks."),
+        ("not found in the source, though the model gave it as a quote", "2020-07-28 14:22"),
+    ]
+    (case,) = read_cases(audit)
+    unfounded = replace(case, a=words)
+    write_worklist(tmp_path / "cases.csv", worklist(audit, [unfounded], {}), audit.names)
+    with (tmp_path / "cases.csv").open(encoding="utf-8-sig", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert row["quotes a"] == "Six weeks."
+    assert "2020-07-28" in row["quotes not found a"]
+    assert (row["state"], row["status"]) == ("new", "")
+    assert what_changed(case, replace(case, a=replace(case.a, quotes=(), not_found=case.a.quotes)))
+
+
+def test_a_case_that_the_model_misread_is_dismissed(tmp_path: Path) -> None:
+    audit = an_audit(tmp_path / "a", {"q1": "dcc"})
+    (case,) = read_cases(audit)
+    (row,) = worklist(audit, [case], {case.id: decided(case, "dismissed")})
+    assert row.state == "closed"
 
 
 def test_the_next_audit_shows_closed_reopened_new_and_gone(tmp_path: Path) -> None:

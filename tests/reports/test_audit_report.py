@@ -418,7 +418,13 @@ def test_decisions_are_in_the_report_and_the_export(tmp_path: Path) -> None:
     assert page_words.decided[0] == f"1 of {len(cases)} disagreements between two sources are decided and closed."
     signed_by = f"follow {name}; Check levels weekly; owner: Renal pharmacy. Signed by Dr. Ada Example, 1970-01-01."
     assert page_words.decided[1].endswith(signed_by)
+    # one of several cases is decided, and all cases of its question but one: something is left to decide
+    assert not page_words.todo[0].startswith("Nothing has to be decided")
     everything = tuple(msgspec.structs.replace(decision, case=each.id, seen=each) for each in cases)
+    for left in range(len(cases)):
+        some = everything[:left] + everything[left + 1 :]
+        ((_, almost),) = assemble([made], title="", options=ReportOptions(decisions=some)).summaries
+        assert cases[left].question in " ".join(almost.todo)
     ((_, settled),) = assemble([made], title="", options=ReportOptions(decisions=everything)).summaries
     assert settled.todo == ("Nothing has to be decided now. Repeat the audit when a source changes.",)
     assert settled.title.startswith("Do the sources agree?")

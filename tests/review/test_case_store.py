@@ -65,6 +65,7 @@ def test_who_may_not_decide_and_what_is_not_taken(store: ReviewStore) -> None:
         ("nobody", {}, "no longer valid"),
         (ada.id, {"status": "done"}, "no status 'done'"),
         (ada.id, {"status": "follow"}, "no source to follow"),
+        (ada.id, {"status": "follow", "follow": "cairn"}, "not one of the two that disagree"),
         (ada.id, {"note": "x" * 4001}, "the note is too long"),
         (ada.id, {"owner": "x" * 201}, "the owner is too long"),
     ):

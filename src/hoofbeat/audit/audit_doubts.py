@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hoofbeat.audit.source_citations import FOUND
 from hoofbeat.models.embedded import DEFAULT_MODEL
 
 WARNINGS = "warnings"
 """What the doubts are called among the metrics of a manifest; an audit without doubts has none."""
 
 _TINY = f"embedded:{DEFAULT_MODEL}"
-_FOUND = ("quoted", "quote elsewhere")
 _COUNTS = ("answers", "citing")
 _MIN_PAIRS = 3
 _SHARE = 0.5
@@ -33,10 +33,13 @@ def audit_doubts(
     if small := _small_roles(models):
         told.append(f"the model that {' and '.join(small)} has 135 million parameters, which is too small for this")
     answers = cited.get("answers", 0)
-    grounded = min(sum(cited.get(name, 0) for name in _FOUND), max(0, answers - cited.get("quote not found", 0)))
+    grounded = min(sum(cited.get(name, 0) for name in FOUND), max(0, answers - cited.get("quote not found", 0)))
     checked = cited.get("citing", 0) or any(name not in _COUNTS and count for name, count in cited.items())
     if checked and grounded < _SHARE * answers:
-        told.append(f"only {grounded:,} of {answers:,} answers quote words that were found in their source")
+        few = (
+            f"only {grounded:,} of {answers:,} answers quote" if grounded else f"none of the {answers:,} answers quotes"
+        )
+        told.append(f"{few} words that were found in {'their' if grounded else 'its'} source")
     if pairs and (judged < min(pairs, _MIN_PAIRS) or judged < _SHARE * questions):
         told.append(f"only {judged:,} of {pairs:,} pairs of answers could be compared")
     return tuple(told)
@@ -53,3 +56,9 @@ def doubt_words(doubts: tuple[str, ...]) -> str:
     if not doubts:
         return ""
     return f"This audit can't say how far the sources agree, because {'; '.join(doubts)}."
+
+
+def recorded_doubt(metrics: Mapping[str, object]) -> str:
+    """The doubts that an audit's manifest records, as a sentence."""
+    found = metrics.get(WARNINGS)
+    return doubt_words(tuple(map(str, found))) if isinstance(found, list) else ""

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-CaseStatus = Literal["open", "accepted", "follow", "escalated"]
+CaseStatus = Literal["open", "accepted", "follow", "dismissed", "escalated"]
 STATUSES: tuple[CaseStatus, ...] = get_args(CaseStatus)
-CLOSED: tuple[CaseStatus, ...] = ("accepted", "follow")
+CLOSED: tuple[CaseStatus, ...] = ("accepted", "follow", "dismissed")
 """The statuses that end the work on a case until its words change."""
 
 CaseState = Literal["reopened", "escalated", "new", "open", "closed", "gone"]
@@ -19,11 +19,16 @@ STATES: tuple[CaseState, ...] = get_args(CaseState)
 
 
 class SideWords(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one source said: its answer (empty where it was silent) and the words it quotes."""
+    """What one source said: its answer (empty where it was silent) and the words it quotes.
+
+    `quotes` are in the source; `not_found` are words that the answer gives as quotes and that the source does not have
+    so, or that are too short to find.
+    """
 
     source: str
     answer: str = ""
     quotes: tuple[str, ...] = ()
+    not_found: tuple[str, ...] = ()
 
 
 class DisagreementCase(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -27,6 +27,7 @@ from hoofbeat.audit.case_records import (
 )
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.pair_plan import same_answer_form
+from hoofbeat.audit.source_citations import FOUND
 from hoofbeat.audit.source_citations import STAGE as CITATIONS
 from hoofbeat.audit.source_names import AuditSource, SourceNames, judged_order
 from hoofbeat.errors import InputError, UsageError
@@ -49,8 +50,13 @@ def words_of(answer: Answer | None, source: str) -> SideWords:
     """What a source said, as far as a decision rests on it."""
     if answer is None or answer.absent or answer.failure is not None:
         return SideWords(source=source)
-    quotes = tuple(step.text for step in answer.trace if step.stage == CITATIONS and step.text and "quot" in step.what)
-    return SideWords(source=source, answer=answer.text, quotes=quotes)
+    quoted = [step for step in answer.trace if step.stage == CITATIONS and step.text and "quot" in step.what]
+    return SideWords(
+        source=source,
+        answer=answer.text,
+        quotes=tuple(step.text for step in quoted if step.what in FOUND),
+        not_found=tuple(step.text for step in quoted if step.what not in FOUND),
+    )
 
 
 def read_cases(audit: Audit) -> list[DisagreementCase]:
@@ -130,7 +136,10 @@ def what_changed(before: DisagreementCase, now: DisagreementCase, name: Callable
 
 def same_quotes(old: SideWords, new: SideWords) -> bool:
     """Whether a source is quoted in the same words; typography does not count."""
-    ours, theirs = ([for_quote_matching(each).text for each in side.quotes] for side in (old, new))
+    ours, theirs = (
+        [[for_quote_matching(each).text for each in words] for words in (side.quotes, side.not_found)]
+        for side in (old, new)
+    )
     return ours == theirs
 
 
@@ -320,14 +329,15 @@ def decisions_json(decisions: Iterable[CaseDecision], rows: Sequence[WorklistRow
 COLUMNS = (
     "case", "state", "status", "follow", "owner", "local position", "note", "signed by", "signed at", "version",
     "changed since", "question", "question text", "topic", "source a", "source a id", "answer a", "quotes a",
-    "source b", "source b id", "answer b", "quotes b", "label", "significance", "they differ in",
+    "quotes not found a", "source b", "source b id", "answer b", "quotes b", "quotes not found b", "label",
+    "significance", "they differ in",
 )  # fmt: skip
 
 
 def worklist_cells(row: WorklistRow, names: SourceNames) -> list[str]:
     """A row of the worklist for a spreadsheet, under `COLUMNS`."""
     case, decision = row.case, row.decision
-    signed = ["open", *[""] * 7]
+    signed = [""] * 8
     if decision is not None:
         signed = [
             decision.status, names.full(decision.follow) if decision.follow else "", decision.owner, decision.position,
@@ -340,8 +350,9 @@ def worklist_cells(row: WorklistRow, names: SourceNames) -> list[str]:
     ]  # fmt: skip
 
 
-def _cells(side: SideWords, names: SourceNames) -> tuple[str, str, str, str]:
-    return names.full(side.source), side.source, side.answer, "\n".join(side.quotes)
+def _cells(side: SideWords, names: SourceNames) -> tuple[str, ...]:
+    quotes = ("\n".join(words) for words in (side.quotes, side.not_found))
+    return names.full(side.source), side.source, side.answer, *quotes
 
 
 def write_worklist(path: Path, rows: Iterable[WorklistRow], names: SourceNames) -> int:

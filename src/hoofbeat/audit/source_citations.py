@@ -45,6 +45,9 @@ _OBJECTIONS = {
     "quote cut": "quote cut",
     "statement differs": "a sentence of the field answer differs",  # the reply has a field "statement" as well
 }
+FOUND = ("quoted", "quote elsewhere")
+"""What a step says of a quote that is in the source word for word."""
+
 _ONLY_SHOWN = ("negation:", "direction:")
 
 
@@ -113,7 +116,7 @@ def check_citations(
         if step.what in _DOUBTS:
             why = f" ({step.reasoning})" if step.reasoning else ""
             warnings.append(f"{_DOUBTS[step.what]}: {words[:_SHORT]}{why}")
-    copied = [words for words, step in found.items() if step.what in ("quoted", "quote elsewhere")]
+    copied = [words for words, step in found.items() if step.what in FOUND]
     for objection in check_statement(text, headings, passages, question, copied):
         steps.append(TraceStep(stage=STAGE, what="statement differs", text=str(objection)))
         warnings.append(f"it may differ from the source ({objection.kind}): {objection.claim}{objection.there}")
@@ -196,7 +199,7 @@ def is_grounded(answer: Answer) -> bool:
     if answer.absent is not False or answer.failure is not None or not answer.citations:
         return False
     found = {step.what for step in answer.trace if step.stage == STAGE}
-    return bool(found & {"quoted", "quote elsewhere"}) and not found & {*_OBJECTIONS, "quote not found"}
+    return bool(found & set(FOUND)) and not found & {*_OBJECTIONS, "quote not found"}
 
 
 def count_citations(answers: Iterable[Answer]) -> Counter[str]:

@@ -94,13 +94,9 @@ def _show_unjudged(screen: Screen, artefact: Artefact) -> None:
     )  # fmt: skip
 
 
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
 def show_disagreements(screen: Screen, audit: Audit) -> None:
     """How many pairs of sources disagree, and for each question the most serious pair: who differs on what."""
-    from hoofbeat.audit.audit_doubts import WARNINGS, doubt_words
+    from hoofbeat.audit.audit_doubts import recorded_doubt
     from hoofbeat.audit.findings.relations import RelationLabels
     from hoofbeat.audit.findings.serious_divergence import serious_pairs
 
@@ -115,7 +111,7 @@ def show_disagreements(screen: Screen, audit: Audit) -> None:
     if not judged:
         screen.title("No two sources answer the same question, so nothing could be compared")
         return
-    if doubt := doubt_words(tuple(map(str, _listed(audit.artefact.manifest.metrics.get(WARNINGS))))):
+    if doubt := recorded_doubt(audit.artefact.manifest.metrics):
         screen.say(f"warning: {doubt}")
     share = f" ({differ / judged:.0%})" if judged >= 20 else ""
     on = f", on {len(found):,} of {count_of(len(audit.questions), 'question')}" if differ else ""

@@ -111,6 +111,10 @@ def _checked(seen: DisagreementCase, *, status: str, **texts: str) -> dict[str, 
         raise ReviewRefusalError("no source to follow is chosen", fix=f"choose {seen.a.source} or {seen.b.source}")
     if status != "follow":
         kept["follow"] = ""
+    elif kept["follow"] not in seen.sources:
+        raise ReviewRefusalError(
+            "the source to follow is not one of the two that disagree", fix=f"choose {seen.a.source} or {seen.b.source}"
+        )
     for name, text in kept.items():
         limit = _MAX_NAME if name in ("owner", "follow") else _MAX_TEXT
         if len(text) > limit:

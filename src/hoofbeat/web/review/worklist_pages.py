@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.audit_doubts import recorded_doubt
 from hoofbeat.audit.case_records import STATES, STATUSES, CaseDecision, CaseState, DisagreementCase, WorklistRow
 from hoofbeat.audit.disagreement_cases import (
     COLUMNS,
@@ -64,6 +65,7 @@ STATUS_WORDS = {
     "open": ("Open", "Someone is working on it."),
     "accepted": ("Accepted", "The difference is known and accepted."),
     "follow": ("Follow", "You follow one of the sources."),
+    "dismissed": ("Dismissed", "The sources do not disagree: the model misread them."),
     "escalated": ("Escalated", "Someone else decides."),
 }
 """A status as the form says it, and what it means."""
@@ -256,7 +258,8 @@ def _page(
         changes=_changes(row, opened),
         history=store.case_history(row.case.id)[::-1],
         statuses=[(status, *STATUS_WORDS[status]) for status in STATUSES],
-        sources=[(source.id, names.full(source.id)) for source in audit.sources],
+        sources=[(source, names.full(source)) for source in row.case.sources],
+        doubt=recorded_doubt(audit.artefact.manifest.metrics),
         values={name: values.get(name, "") for name in _FIELDS},
         people=sorted({*owners, *(each.name for each in store.people() if each.active)}),
         version=decision.version if decision else 0,
@@ -311,8 +314,6 @@ def decide(request: Request, person: Adjudicator, slug: str, case: str, form: Po
     if row is None:
         return _no_case(request)
     given = {name: str(form.get(name, "")) for name in _FIELDS}
-    if given["follow"] not in {source.id for source in opened.audit.sources}:
-        given["follow"] = ""
     try:
         store_of(request).decide_case(
             row.case,

@@ -37,7 +37,8 @@ def audit_page_summary(
         return None
     rows = [] if decisions is None else worklist(facts.audit, read_cases(facts.audit), newest(decisions))
     settled = {(row.case.question, frozenset(row.case.sources)) for row in rows if row.state == "closed"}
-    undecided = [pair for pair in serious if (pair.question, frozenset(pair.order)) not in settled]
+    undecided = [pair.question for pair in serious if (pair.question, frozenset(pair.order)) not in settled]
+    waiting = [row.case.question for row in rows if row.state not in ("closed", "gone")]
     return PlainSummary(
         title=f"Do the sources agree? {subject}",
         subtitle=f"Folder: {facts.audit.artefact.path.name}.",
@@ -46,7 +47,7 @@ def audit_page_summary(
         found=_found(facts, serious),
         sure=_sure(facts, spans),
         decided=_decided(facts, rows),
-        todo=_todo(undecided, doubts) if undecided or not settled else _ALL_DECIDED,
+        todo=_ALL_DECIDED if settled and not (undecided or waiting) else _todo([*undecided, *waiting], doubts),
         limits=(
             "It does not say which source is right.",
             "A source counts as silent where no answer was found in what was read of it. It may still hold one.",
@@ -121,15 +122,21 @@ def _decided(facts: AuditFacts, rows: Sequence[WorklistRow]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _todo(serious: Sequence[SeriousPair], doubts: tuple[str, ...]) -> tuple[str, ...]:
-    if doubts and not serious:
+def _todo(questions: Sequence[str], doubts: tuple[str, ...]) -> tuple[str, ...]:
+    if doubts and not questions:
         return (
             "Take no decision from this audit: that it lists no disagreement does not mean that the sources agree.",
             "Repeat it with a stronger model, or with more sources and questions. Check the quotations in the sources.",
         )
-    if not serious:
+    if not questions:
         return ("Nothing has to be decided. Repeat the audit when a source changes.",)
-    asked = some_of([pair.question for pair in serious], _SERIOUS)
+    asked = some_of(list(dict.fromkeys(questions)), _SERIOUS)
+    if doubts:
+        return (
+            "Take no decision from this audit alone: first read what each source itself says.",
+            f"Begin with these questions: {asked}.",
+            "Repeat the audit with a stronger model.",
+        )
     return (
         f"Take the most serious questions first: {asked}. The report shows both answers and the passages behind them.",
         "Check each quotation in the source itself before anything is changed.",

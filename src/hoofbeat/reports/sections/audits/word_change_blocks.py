@@ -109,6 +109,10 @@ def _side(when: str, folder: str, words: SideWords, marks: list[tuple[int, int]]
 
 
 def _quotes(words: SideWords, other: SideWords) -> Iterator[PassageView]:
-    for place, quote in enumerate(words.quotes):
-        beside = other.quotes[place] if place < len(other.quotes) else ""
-        yield PassageView(source="quoted from the source", text=quote, marks=tuple(changed_words(quote, beside)[0]))
+    for what, quotes, others in (
+        ("quoted from the source", words.quotes, other.quotes),
+        ("not found in the source, though the model gave it as a quote", words.not_found, other.not_found),
+    ):
+        for place, quote in enumerate(quotes):
+            beside = others[place] if place < len(others) else ""
+            yield PassageView(source=what, text=quote, marks=tuple(changed_words(quote, beside)[0]))
