@@ -64,6 +64,9 @@ def _marks(row: SynthesisRow) -> str:
          "Three views: Alder / Brook / Cairn; 1 silent"),
         ({}, "b c d", "alone silent silent silent", "Only Alder answers; 3 silent"),
         ({}, "a b c d", "silent silent silent silent", "All are silent"),
+        # labelled Absent though both answer: such answers were called alike
+        (dict.fromkeys(("ad", "bd", "cd"), "Absent"), "", "agrees agrees agrees unknown", "All 3 agree; 1 not compared"),
+        ({"ab": "Absent"}, "c d", "unknown unknown silent silent", "Answers could not be compared; 2 silent"),
     ],
 )  # fmt: skip
 def test_who_agrees_and_who_differs(labels: dict[str, str], silent: str, marks: str, verdict: str) -> None:
@@ -78,6 +81,7 @@ def test_who_agrees_and_who_differs(labels: dict[str, str], silent: str, marks: 
         ({"ab": "Divergent"}, "", "Alder and Brook differ"),
         ({"ab": "Contradictory"}, "", "Alder and Brook say the opposite"),
         ({}, "a", "Only Brook answers"),
+        ({"ab": "Absent"}, "", "Answers could not be compared"),
         ({}, "a b", "Both are silent"),
     ],
 )

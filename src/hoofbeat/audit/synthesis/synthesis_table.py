@@ -379,17 +379,24 @@ def _verdict(
 ) -> str:
     """Who agrees and who differs, and how many are silent, in a few words."""
     asked = {names.institution(each.source) for each in statements}
-    spoken = [sorted({names.institution(source) for source in group}) for group in groups]
-    quiet = {names.institution(each.source) for each in statements if each.state == SILENT}.difference(*spoken)
+    speaking = [each for each in statements if each.state == ANSWERS]
+    apart = {each.source for each in speaking if each.mark == UNKNOWN}
+    compared = [[source for source in group if source not in apart] for group in groups]
+    spoken = [sorted({names.institution(source) for source in group}) for group in compared if group]
+    left = {names.institution(source) for source in apart}.difference(*spoken)
+    quiet = {names.institution(each.source) for each in statements if each.state == SILENT}.difference(left, *spoken)
+    silent = f"; {len(quiet)} silent" if quiet and len(asked) > 2 else ""
+    if not spoken and left:
+        return f"Answers could not be compared{silent}"
     if not spoken:
         return ("Both are silent" if len(asked) == 2 else "All are silent") if quiet else "No source was asked"
-    silent = f"; {len(quiet)} silent" if quiet and len(asked) > 2 else ""
     opposed = any(each.mark == OPPOSES for each in statements)
-    loose = sum(each.state == ANSWERS and not each.grounded for each in statements)
-    if len(spoken) == 1 and len(spoken[0]) > 1 and loose == sum(each.state == ANSWERS for each in statements):
-        return f"Answers are alike but not grounded{silent}"
+    loose = sum(not each.grounded for each in speaking)
+    more = f"{silent}; {len(left)} not compared" if left else silent
+    if len(spoken) == 1 and len(spoken[0]) > 1 and loose == len(speaking):
+        return f"Answers are alike but not grounded{more}"
     doubt = f"; {loose} not grounded" if loose else ""
-    return f"{_views(spoken, majority=majority, opposed=opposed)}{silent}{doubt}"
+    return f"{_views(spoken, majority=majority, opposed=opposed)}{more}{doubt}"
 
 
 def _views(spoken: Sequence[Sequence[str]], *, majority: bool, opposed: bool) -> str:

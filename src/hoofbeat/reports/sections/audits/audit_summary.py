@@ -301,7 +301,8 @@ def summary(facts: AuditFacts, said: AuditAnswers) -> str:
     return (
         f"{count_of(len(facts.audit.sources), 'source')}, {count_of(len(facts.audit.questions), 'question')}, "
         f"{count_of(len(said.slim), 'answer')}, {count_of(found.pairs, 'pair')} of answers: {found.judged:,} with a "
-        f"label ({facts.audit.mode} mode, by {judge}), {found.r_abs.count:,} absent because a source is silent, "
+        f"label ({facts.audit.mode} mode, by {judge}), {found.r_abs.count:,} absent "
+        "(a source is silent, or its answer does not address the question), "
         f"{sum(found.failed.values()):,} without a label."
     )
 
