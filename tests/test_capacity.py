@@ -47,6 +47,19 @@ def test_calls_of_an_audit(model: Model) -> None:
     assert len(set(table.hours.values())) == 1, "the command does it alone, so no cluster is joined"
 
 
+def test_an_audit_shows_whole_sources_where_they_are_short(model: Model) -> None:
+    """Five institutions of 55,000 characters took 2.3 times the tokens that were planned."""
+    handbooks = StudySize(articles=15, characters=273_000, passages=345, questions=200, sources=5)
+    plan = plan_capacity(handbooks, model, RATE)
+    answers = stages_of(plan)["audit: answers"].estimate
+    assert answers is not None
+    assert 200 * 5 * 54_600 / 4 < answers.tokens_in < 1.5 * 200 * 5 * 54_600 / 3
+    assert any("its whole source (54,600 characters" in each for each in plan.assumptions)
+    long = plan_capacity(msgspec.structs.replace(handbooks, characters=5 * 80_001), model, RATE)
+    assert long.tokens_in < plan.tokens_in / 2
+    assert any("5 passages of 800 characters" in each for each in long.assumptions)
+
+
 def test_hours_are_serial_work_and_the_servers_rate(model: Model) -> None:
     found = stages_of(plan_capacity(SIX_MILLION, model, RATE, cores=10))
     costs = load_costs()

@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hoofbeat.answering import PlannedAnswer
 from hoofbeat.answering.answer_calls import request_for
 from hoofbeat.audit.answers_by_source import absence_request, source_request
 from hoofbeat.audit.audit_estimate import economy_calls
+from hoofbeat.audit.audit_plan import WHOLE_UP_TO
 from hoofbeat.audit.economy.economy_audit import usual_sample
 from hoofbeat.audit.economy.positions import ANSWERS_IN_A_CALL, positions_request
 from hoofbeat.audit.pair_judge import comparison_request
@@ -327,6 +328,8 @@ def _estimates(study: StudySize, model: Model, costs: Costs) -> dict[str, Estima
             "answers": of(request_for(planned), study.questions),
             "judgments": of(EQUIVALENCE.request(question, answer, None), study.questions),
         }
+    if whole := _whole_source(study):
+        planned = structs.replace(planned, passages=(Passage(id="d#0", document="d", text="x" * whole),))
     answers, pairs = study.questions * study.sources, _pairs(study)
     sorting = 0
     if study.positions is not None:
@@ -339,6 +342,21 @@ def _estimates(study: StudySize, model: Model, costs: Costs) -> dict[str, Estima
         "audit: sorting": of(positions_request(question, together, (), pack), sorting),
         "audit: pairs": of(comparison_request(question, shown["answer"], shown["answer"], pack), pairs),
     }
+
+
+def _whole_source(study: StudySize) -> int:
+    """How many characters an audit shows of each source where it shows it whole, else 0."""
+    if study.sources < 2:
+        return 0
+    each = study.characters // study.sources
+    return each if each <= WHOLE_UP_TO else 0
+
+
+def _shown_of_a_source(study: StudySize, costs: Costs) -> str:
+    shown = f"{costs.texts['passages']} passages of {costs.texts['passage']} characters of its source"
+    if whole := _whole_source(study):
+        shown = f"its whole source ({whole:,} characters: the text divided by the sources)"
+    return f"an answer is shown {shown}; hoofbeat audit --estimate counts your own documents"
 
 
 def _memory(study: StudySize, costs: Costs) -> dict[str, float]:
@@ -388,7 +406,11 @@ def _assumptions(study: StudySize, costs: Costs, rate: CallRate, cores: int, spe
         f"{servers} with {rate.in_flight} calls in flight each, at most {rate.max_in_flight} together; calls take "
         "equally long on every server",
         f"tokens out: {out}; no call fails or is repeated, and the ledger is empty",
-        *([f"audit: every source answers every question; {audit}"] if study.sources > 1 else []),
+        *(
+            [f"audit: every source answers every question; {audit}; {_shown_of_a_source(study, costs)}"]
+            if study.sources > 1
+            else []
+        ),
         "vectors of 384 numbers (all-MiniLM-L6-v2); vectors and postings are in memory during a search",
         "disks and networks are never the bottleneck; building a benchmark is not included (hoofbeat build --estimate)",
     ]

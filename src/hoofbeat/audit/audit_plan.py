@@ -182,7 +182,9 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
 
 DEFAULT_LINE = "hero"
 _PASSAGES = 5
-_WHOLE_UP_TO = 80_000
+WHOLE_UP_TO = 80_000
+"""A source of at most so many characters is shown whole."""
+
 _MAX_NAMES = 8
 
 
@@ -222,7 +224,7 @@ def plan_audit(
         raise UsageError("only HERO expands questions with --words", fix="leave out --words, or retrieve with hero")
     else:
         shown = _PASSAGES if passages is None else passages
-        whole = _WHOLE_UP_TO if whole_up_to is None else whole_up_to
+        whole = WHOLE_UP_TO if whole_up_to is None else whole_up_to
         retriever = Retriever(indexes, line, model=model)
         find = through_line(retriever, documents, shown, whole)
         settings = {"line": retriever.line, "passages": shown, "whole_up_to": whole}
