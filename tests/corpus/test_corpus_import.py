@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.corpus.corpus_import import other_files_note
 from hoofbeat.corpus.roles import CASE_ROLES
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
 from hoofbeat.store import Artefact
@@ -97,6 +98,19 @@ def test_bad_files_and_duplicates_are_listed(source: Path, tmp_path: Path) -> No
         "not well-formed XML": 1,
         "same content": 2,
     }
+
+
+def test_files_of_other_formats_are_counted(tmp_path: Path) -> None:
+    """A folder with a .doc and a spreadsheet beside its Markdown lost them without a word."""
+    folder = tmp_path / "in"
+    (folder / "more").mkdir(parents=True)
+    (folder / "a.md").write_text("# Care\n\nText.")
+    for name in ("b.doc", "more/c.xlsx", "more/d.DOC", "figure.png", ".hidden.doc"):
+        (folder / name).write_bytes(b"x")
+    made = import_corpus([folder], tmp_path / "c")
+    assert made.manifest.metrics["other_files"] == {".doc": 2, ".xlsx": 1}
+    assert "3 files of other formats left out (2 .doc, 1 .xlsx)" in other_files_note(made.manifest)
+    assert other_files_note(import_corpus([folder / "a.md"], tmp_path / "d").manifest) == ""
 
 
 def test_nothing_to_import_leaves_no_folder(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from hoofbeat.cli.session import (
 )
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.corpus import CorpusFormat, export_corpus
+from hoofbeat.corpus.corpus_import import other_files_note
 from hoofbeat.corpus.file_facets import file_facets_note
 from hoofbeat.corpus.filter import CorpusFilter, parse_filters
 from hoofbeat.corpus.filters.rare import RarityLimits
@@ -131,8 +132,9 @@ def import_command(
     screen.reasons(artefact.manifest.counts)
     if artefact.manifest.counts.kept == limit:
         screen.say(f"note: stopped after {limit:,} documents, as asked; there may be more")
-    if note := file_facets_note(artefact.manifest):
-        screen.say(note)
+    for note in (file_facets_note(artefact.manifest), other_files_note(artefact.manifest)):
+        if note:
+            screen.say(note)
     _show_hidden(screen, artefact.manifest)
     screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", output))
 

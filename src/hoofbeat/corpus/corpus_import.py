@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.corpus.corpus import DOCUMENTS, REJECTED, ImportRejection
-from hoofbeat.corpus.figures import ImageStore
+from hoofbeat.corpus.figures import IMAGE_SUFFIXES, ImageStore
 from hoofbeat.corpus.file_facets import FileFacets
 from hoofbeat.corpus.hidden_text import HIDDEN, HiddenText
 from hoofbeat.corpus.parsers.prose import FrontMatter
@@ -220,6 +220,8 @@ def _unread(job: ReadJob, reason: str) -> ReadResult:
 SOURCES = "sources.jsonl"
 MAX_INPUTS = 1_000
 _WORK = ".work"
+_OTHER = "other_files"
+"""The count in a manifest of files that no reader takes."""
 _decode_item = msgspec.msgpack.Decoder(Item).decode
 
 
@@ -294,10 +296,11 @@ def import_corpus(
         facets=dict(facets or {}), mapping=mapping or "", table=table, keep_hidden=keep_hidden, limit=limit
     )
 
-    def sources() -> Iterator[_Source]:
-        return _walk(paths, choices.mapping, facets_from)
+    def sources(other: Counter[str] | None = None) -> Iterator[_Source]:
+        return _walk(paths, choices.mapping, facets_from, other)
 
-    total = sum(1 for _ in sources())
+    other: Counter[str] = Counter()
+    total = sum(1 for _ in sources(other))
     if table is not None:
         table.match((source.path, (source.name, source.other)) for source in sources())
     with ExitStack() as stack:
@@ -309,7 +312,7 @@ def import_corpus(
         run.all(sources(), _reader(count, patience, [*paths, draft.path / _WORK]), task)
         if not run.kept:
             raise _nothing(paths, run.first_rejected, run.rejected)
-        draft.finish(_manifest(run, choices, title=title, command=command))
+        draft.finish(_manifest(run, choices, other, title=title, command=command))
     return open_artefact(target, "corpus")
 
 
@@ -323,7 +326,7 @@ def _reader(workers: int, patience: float, sees: Sequence[Path]) -> _Read:
     return read
 
 
-def _manifest(run: _Import, choices: _Choices, *, title: str, command: Sequence[str]) -> Manifest:
+def _manifest(run: _Import, choices: _Choices, other: Counter[str], *, title: str, command: Sequence[str]) -> Manifest:
     table = choices.table
     return Manifest(
         kind="corpus",
@@ -337,6 +340,7 @@ def _manifest(run: _Import, choices: _Choices, *, title: str, command: Sequence[
             "images_missing": run.images_missing,
             **({"files_without_row": len(table.unnamed)} if table else {}),
             **({"hidden": dict(sorted(run.hidden.items()))} if run.hidden else {}),
+            **({_OTHER: dict(sorted(other.items()))} if other else {}),
         },
     )
 
@@ -477,10 +481,12 @@ def _inputs(folder: Path) -> list[InputRef]:
     return inputs
 
 
-def _walk(paths: Sequence[Path], mapping: str, table: Path | None) -> Iterator[_Source]:
+def _walk(
+    paths: Sequence[Path], mapping: str, table: Path | None, other: Counter[str] | None = None
+) -> Iterator[_Source]:
     """The files to import: those named, and in folders those with a known suffix, in sorted order, each once.
 
-    A table of facets among them is not a document.
+    A table of facets among them is not a document. `other` counts by suffix what no reader takes, images apart.
     """
     seen: set[bytes] = {_real(str(table))} if table is not None else set()
     for path in paths:
@@ -492,7 +498,7 @@ def _walk(paths: Sequence[Path], mapping: str, table: Path | None) -> Iterator[_
                 f"this is already a {kind}", where=str(path), fix="use it without importing, or name other documents"
             )
         alone = _Source(str(path), path.name, path.as_posix(), os.path.realpath(path))
-        for source in _below(path, mapping) if path.is_dir() else [alone]:
+        for source in _below(path, mapping, other) if path.is_dir() else [alone]:
             real = hashlib.blake2b(os.fsencode(source.real), digest_size=16).digest()
             if real not in seen:
                 seen.add(real)
@@ -511,7 +517,7 @@ def _is_artefact(folder: Path) -> bool:
         return False
 
 
-def _below(folder: Path, mapping: str) -> Iterator[_Source]:
+def _below(folder: Path, mapping: str, other: Counter[str] | None) -> Iterator[_Source]:
     """Files with a known suffix below a folder; hidden files and links that lead out of it are skipped."""
     root = os.path.realpath(folder)
     root_name = Path(root).name
@@ -526,7 +532,12 @@ def _below(folder: Path, mapping: str) -> Iterator[_Source]:
         before = "" if below == "." else f"{below}/"
         real_place = os.path.realpath(place)
         for name in sorted(files):
-            if name.startswith(".") or name in left_out or not is_known(name):
+            if name.startswith(".") or name in left_out:
+                continue
+            if not is_known(name):
+                suffix = Path(name).suffix.lower()
+                if other is not None and suffix not in IMAGE_SUFFIXES:
+                    other[suffix or "no suffix"] += 1
                 continue
             path = os.path.join(place, name)  # noqa: PTH118 - a Path a file is most of the walk's time
             # Folders that are links are not walked into, so only a link can lead elsewhere.
@@ -536,6 +547,16 @@ def _below(folder: Path, mapping: str) -> Iterator[_Source]:
                 continue
             if holds_documents(Path(path), mapping=mapping):
                 yield _Source(path, before + name, f"{root_name}/{before}{name}", real)
+
+
+def other_files_note(manifest: Manifest) -> str:
+    """How many files of folders have a format that no reader knows; empty where there are none."""
+    found = manifest.metrics.get(_OTHER)
+    if not isinstance(found, dict) or not found:
+        return ""
+    total = sum(found.values())
+    listed = ", ".join(f"{count:,} {suffix}" for suffix, count in found.items())
+    return f"note: {total:,} file{'s' * (total != 1)} of other formats left out ({listed}); convert what you need"
 
 
 def _nothing(paths: Sequence[Path], first: Sequence[ImportRejection], count: int) -> InputError:

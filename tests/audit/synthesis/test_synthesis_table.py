@@ -65,7 +65,8 @@ def _marks(row: SynthesisRow) -> str:
         ({}, "b c d", "alone silent silent silent", "Only Alder answers; 3 silent"),
         ({}, "a b c d", "silent silent silent silent", "All are silent"),
         # labelled Absent though both answer: such answers were called alike
-        (dict.fromkeys(("ad", "bd", "cd"), "Absent"), "", "agrees agrees agrees unknown", "All 3 agree; 1 not compared"),
+        (dict.fromkeys(("ad", "bd", "cd"), "Absent"), "", "agrees agrees agrees unknown",
+         "All 3 agree; 1 not compared"),
         ({"ab": "Absent"}, "c d", "unknown unknown silent silent", "Answers could not be compared; 2 silent"),
     ],
 )  # fmt: skip

@@ -62,7 +62,7 @@ _WORDS = {
     UNKNOWN: "could not be compared",
 }
 _SILENT_WORDS = "silent: no answer found in what was read of the document"
-_CHECK = "quotation to be checked"
+_CHECK = "check in the source"
 _UNGRADED = "no grade given"
 _NO_DATE = "no date given"
 _QUOTE, _NAME, _STRENGTH = 240, 60, 38
