@@ -132,7 +132,7 @@ def test_a_newer_document_is_explained_only_where_one_is_named(tmp_path: Path) -
 def test_what_is_to_be_checked_has_a_note_that_says_why(tmp_path: Path, own_notes: bool) -> None:
     (view,) = _views(_audit(tmp_path / "audit", ("Alder", "Brook"), [{}], warned="Brook"), own_notes=own_notes)
     said = view.rows[0].cells[1][1][0]
-    assert said.check == "quotation to be checked"
+    assert said.check == "check in the source"
     (note,) = [note for note in view.notes if note.number == said.note]
     assert note.check == "its quote is too short"
     page = blocks_html([view])
