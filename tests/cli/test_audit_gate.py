@@ -85,7 +85,7 @@ def test_conditions_fail_the_gate_by_its_exit_code(audits: Path) -> None:
     assert open_artefact(audits / "gate").verify() == []
     shown = hoofbeat("show", "gate", folder=audits).stdout
     assert "The gate fails." in shown
-    assert "fails: new_disagreements > 0" in shown
+    assert "it fails if new_disagreements > 0" in shown
 
 
 def test_what_was_decided_is_carried_into_the_next_audit(audits: Path) -> None:

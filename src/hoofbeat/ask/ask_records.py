@@ -217,7 +217,7 @@ def _sentence(agreement: SourceAgreement) -> str:
         failed, silent = _failed(agreement), _silent(agreement)
         parts = [f"{asked - failed - silent} of {asked} sources answer"]
         parts += [f"{silent} {'does' if silent == 1 else 'do'} not address the question"] if silent else []
-        parts += [f"{failed} could not be asked"] if failed else []
+        parts += [f"{failed} gave no usable answer"] if failed else []
         told.append(f"{', '.join(parts)}.")
     counts, broken = _pair_counts(agreement)
     pairs = [f"{counts[label]} {label}" for label in agreement.labels if counts[label]]

@@ -55,7 +55,7 @@ class AuditEstimate(Estimate, frozen=True, kw_only=True):
             return ""
         return (
             f"plus 0 to {self.again_most} repeated calls, for replies in a wrong format or answers that fail a check; "
-            f"about {self.again_likely} are likely ({self.again_share})"
+            f"probably about {self.again_likely} ({self.again_share})"
         )
 
 

@@ -105,8 +105,13 @@ def find_corpus(given: Path | None, artefact: Artefact) -> Corpus:
         return Corpus.open(given)
     if (beside := corpus_beside(artefact)) is not None:
         return beside
+    names = [each.name for each in artefact.manifest.inputs if each.kind == "corpus"]
     raise UsageError(
-        "the corpus is needed, but is not beside the benchmark", where=str(artefact.path), fix="name it: --corpus"
+        f"the corpus {names[0]!r} that this was made from is needed, but is not beside it, or has changed"
+        if names
+        else f"the documents are needed, and this {artefact.manifest.kind} was not made from a corpus",
+        where=str(artefact.path),
+        fix="name the corpus: --corpus FOLDER",
     )
 
 

@@ -231,7 +231,7 @@ def gate_command(
     failed = any(result.failed for result in results)
     screen.title(f"The gate {'fails' if failed else 'passes'}")
     for result in results:
-        screen.say(f"{'fails' if result.failed else 'passes'}: {result.condition} ({result_words(result)})")
+        screen.say(f"{'fails' if result.failed else 'passes'}: {result_words(result)}; it fails if {result.condition}")
     screen.finish(
         artefact,
         next_step=("open", output / "report.html"),

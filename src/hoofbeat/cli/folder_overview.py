@@ -243,7 +243,7 @@ def _show_gate(screen: Screen, artefact: Artefact) -> None:
     screen.say(f"The gate {'passes' if passed else 'fails'}.")
     told = msgspec.json.decode(artefact.file("gate.json").read_bytes())
     for each in told["conditions"]:
-        screen.say(f"{'fails' if each['failed'] else 'passes'}: {each['condition']}")
+        screen.say(f"{'fails' if each['failed'] else 'passes'}: it fails if {each['condition']}")
 
 
 def _show_protocol(screen: Screen, artefact: Artefact) -> None:

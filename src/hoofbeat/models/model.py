@@ -240,7 +240,7 @@ class Model:
             if self._window.source == "assumed" and self._tell is not None:
                 able = f" (its weights can read {self.max_window.tokens:,})" if self.max_window else ""
                 self._tell(
-                    f"{self.spec}: how many tokens its server reads is not known{able}; Hoofbeat assumes "
+                    f"{self.spec}: its server does not say how many tokens it reads{able}; Hoofbeat assumes "
                     f"{self._window.tokens:,}. If it reads more, set context in hoofbeat.toml, so that less text "
                     "is cut"
                 )

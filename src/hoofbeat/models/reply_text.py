@@ -196,7 +196,7 @@ def read_object(reply: Reply, schema: dict[str, object]) -> dict[str, Any] | Unr
     value = _find_object(reply.text)
     if value is None:
         if reply.finish == "length":
-            return UnreadableOutput("truncated", "the output limit cut the JSON off")
+            return UnreadableOutput("truncated", "the reply ends before its JSON does: it reached the output limit")
         return UnreadableOutput("unreadable", f"no JSON object in: {reply.text[:120]!r}")
     try:
         _LATEST.validator(schema)(value)

@@ -71,7 +71,7 @@ def run_chapter(artefact: Artefact, prefix: str, judged: bool) -> Chapter:
         answers_viewer(prefix, questions, Lookup.read(artefact.file("answers.jsonl"), Answer), {}, ()),
     ]
     card = Card(label="Answers, not judged", value=f"{planned - failed:,}", detail=f"of {planned:,} planned")
-    lead = f"{planned - failed:,} of {count_of(planned, 'planned answer')} were given, and nobody has judged them yet."
+    lead = f"Answers: {planned - failed:,} of {planned:,} planned. Nobody has judged them yet."
     return Chapter(
         title=title,
         id=prefix,

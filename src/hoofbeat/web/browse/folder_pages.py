@@ -18,6 +18,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.audit_doubts import recorded_doubt
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.findings.caveats import caveats, limited_in_words
@@ -27,7 +28,7 @@ from hoofbeat.reports.model import Card
 from hoofbeat.reports.page import linked_html
 from hoofbeat.reports.report_build import assemble
 from hoofbeat.reports.section import report_kinds
-from hoofbeat.reports.tables import count_of, short_hash
+from hoofbeat.reports.tables import MIN_OBSERVATIONS, count_of, short_hash
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest
 from hoofbeat.store.files import leads_outside
 from hoofbeat.store.folder_library import Folder
@@ -416,7 +417,11 @@ def _audit_score(folder: Folder) -> str:
         return ""
     judged = sum(count for name, count in counts.items() if name in labels.order and name != labels.absent)
     apart = sum(counts.get(name, 0) for name in labels.diverging)
-    return f"{apart:,} of {count_of(judged, 'pair')} disagree ({apart / judged:.0%})" if judged else ""
+    if not judged:
+        return ""
+    share = f" ({apart / judged:.0%})" if judged >= MIN_OBSERVATIONS else ""
+    doubt = ". Not certain: see the audit" if recorded_doubt(audit.artefact.manifest.metrics) else ""
+    return f"{apart:,} of {count_of(judged, 'pair')} disagree{share}{doubt}"
 
 
 def _first_finding(folder: Folder) -> str:

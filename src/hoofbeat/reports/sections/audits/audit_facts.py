@@ -63,7 +63,11 @@ def miss_notes(label: str, domain: RelationLabels, sides: Iterable[SideView]) ->
     if label not in domain.order or label in (domain.consistent, domain.absent):
         return []
     parts = [side.name for side in sides if side.partly]
-    return [f"this may be a miss: only parts of {' and of '.join(parts)} were searched and read"] if parts else []
+    return (
+        [f"only parts of {' and of '.join(parts)} were searched and read, so the rest may say otherwise"]
+        if parts
+        else []
+    )
 
 
 def _silent_side(answer: Answer, name: SourceName, told: str) -> SideView:

@@ -47,7 +47,8 @@ def lead_of(facts: AuditFacts, serious: list[SeriousPair], anchors: Mapping[Pair
     worst = serious[0]
     text = cut(question_texts(facts.audit.questions).get(worst.question, worst.question), 140)
     level = f"{worst.significance} significance, " if worst.significance else ""
-    topic = f" It is about {cut(worst.topic, 80)}." if worst.topic else ""
+    named = {label.lower() for label in facts.domain.order}  # a small model repeats the label instead of the topic
+    topic = f" It is about {cut(worst.topic, 80)}." if worst.topic and worst.topic.lower() not in named else ""
     both = facts.names.both(*worst.order)
     others = (
         f", as {'is' if worst.alike == 2 else 'are'} {count_of(worst.alike - 1, 'more pair')}"
