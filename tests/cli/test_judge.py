@@ -195,3 +195,18 @@ def test_a_run_larger_than_its_memory(tmp_path: Path) -> None:
     )
     assert int(done.stdout.split()[-1]) < 0.9 * size
     assert JudgmentFolder.open(tmp_path / "judged").artefact.manifest.counts.kept == 12_000
+
+
+def test_a_folder_that_nobody_named_is_not_replaced_by_judgments_of_another_run(tmp_path: Path) -> None:
+    """`hoofbeat judge mine` replaced `judged`, which was made from `run`."""
+    for name in ("run", "mine"):
+        a_run(tmp_path / name, texts(2))
+    hoofbeat("judge", "run", "--by", "exact", folder=tmp_path)
+    before = folder_bytes(tmp_path / "judged")
+    told = hoofbeat("judge", "mine", "--by", "exact", folder=tmp_path, code=1).stderr
+    assert "Not overwritten: it was made from run" in told
+    assert "-o judged" in told
+    assert folder_bytes(tmp_path / "judged") == before
+    hoofbeat("judge", "run", "--by", "exact", folder=tmp_path)
+    hoofbeat("judge", "mine", "--by", "exact", "-o", "judged", folder=tmp_path)
+    assert folder_bytes(tmp_path / "judged") != before

@@ -11,7 +11,14 @@ import msgspec
 
 from hoofbeat.cli.console import Screen, note_target
 from hoofbeat.cli.injections import show_injections
-from hoofbeat.cli.session import Calling, calling_options_of_several, check_file, command_words, output_option
+from hoofbeat.cli.session import (
+    Calling,
+    calling_options_of_several,
+    check_file,
+    command_words,
+    output_option,
+    refuse_other_inputs,
+)
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.injection_figures import InjectionFigures
 from hoofbeat.judging import PROBES, AnswerFolder, Aspect, all_criteria, design_path, write_sheet
@@ -116,6 +123,8 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
             parts = plan.estimates()
             screen.estimate(sum(parts.values(), start=Estimate()), parts=parts)
             return
+        if output is None:
+            refuse_other_inputs(click.get_current_context(), target)
         artefact = plan.write(target, command=command_words(), progress=screen)
         screen.calls(*plan.job.judges)
         _show(screen, artefact)

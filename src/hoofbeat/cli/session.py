@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from msgspec import Struct
 
 from hoofbeat.cli.console import Screen, note_target
-from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.errors import HoofbeatError, OutputError, UsageError
 from hoofbeat.registry import Extension, registry
 
 if TYPE_CHECKING:
@@ -141,9 +142,36 @@ def decisions_option(function: Callable[..., None]) -> Callable[..., None]:
     )(function)  # fmt: skip
 
 
-def _note_target(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:  # noqa: ARG001
+def _note_target(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
     note_target(context, value)
+    if value is not None and context.get_parameter_source(parameter.name or "") is ParameterSource.DEFAULT:
+        refuse_other_inputs(context, value)
     return value
+
+
+def refuse_other_inputs(context: click.Context, target: Path) -> None:
+    """Refuse to replace a folder that nobody named and that was made from something else: it would be lost unseen.
+
+    What was given on the command line is known by now; click looks at defaults last.
+    """
+    if context.params.get("only_estimate") or not (target / "manifest.json").is_file():
+        return
+    from hoofbeat.store import open_artefact
+
+    try:
+        made_from = [each.name for each in open_artefact(target).manifest.inputs if each.kind]
+    except HoofbeatError:  # not one of ours: the command itself says so
+        return
+    given: set[str] = set()
+    for value in context.params.values():
+        values = value if isinstance(value, tuple) else (value,)
+        given |= {each.resolve().name for each in values if isinstance(each, Path)}
+    if made_from and given and made_from[0] not in given:
+        raise OutputError(
+            f"Not overwritten: it was made from {made_from[0]}, which this command does not use",
+            where=str(target),
+            fix=f"name another folder with -o, or replace it with -o {target}",
+        )
 
 
 def output_option(
