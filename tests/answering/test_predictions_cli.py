@@ -52,3 +52,14 @@ def test_a_bad_line_is_named_and_nothing_is_written(tmp_path: Path) -> None:
     done = hoofbeat("predictions", "given.jsonl", "-o", "run", "--json", folder=tmp_path, code=1)
     assert "line 2" in json_of(done)["where"]
     assert not (tmp_path / "run").exists()
+
+
+def test_free_text_is_to_be_judged_next_and_missing_gold_answers_are_said(tmp_path: Path) -> None:
+    row = {"id": "q1", "question": "What treats scurvy?", "model": "invented", "predicted": "Vitamin C, by mouth."}
+    (tmp_path / "bare.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "gold.jsonl").write_text(json.dumps({**row, "answer": "vitamin C"}) + "\n")
+    bare = hoofbeat("predictions", "bare.jsonl", "-o", "bare", folder=tmp_path).stderr
+    assert "no question has a gold answer, so nothing can be judged" in bare
+    gold = hoofbeat("predictions", "gold.jsonl", "-o", "gold", folder=tmp_path).stderr
+    assert "no question has a gold answer" not in gold
+    assert "next: hoofbeat judge gold --model JUDGE" in gold

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def command(benchmark: Path, edition: str, output: Path, calling: Calling, **opt
     from hoofbeat.answering.run_folder import KIND
     from hoofbeat.answering.run_plan import plan_run
     from hoofbeat.benchmarks import Benchmark
-    from hoofbeat.cli.results import show_leaderboard
+    from hoofbeat.cli.results import after_answers, show_leaderboard
     from hoofbeat.store import check_target
 
     screen = calling.screen()
@@ -75,14 +75,8 @@ def command(benchmark: Path, edition: str, output: Path, calling: Calling, **opt
         done = plan.write(session, output, command=command_words(), progress=screen)
         spent = _show_spent(screen, done.grid)
         show_leaderboard(screen, done.artefact)
-        screen.finish(done.artefact, next_step=_next_step(plan.systems, output), models=spent)
-
-
-def _next_step(systems: Iterable[System], output: Path) -> tuple[str | Path, ...]:
-    """The next command: free text needs a judge, which should be another model; choices need none."""
-    if any(not system.protocol for system in systems):
-        return ("hoofbeat", "judge", output, "--model", "JUDGE")
-    return ("hoofbeat", "report", output)
+        free_text = any(not system.protocol for system in plan.systems)
+        screen.finish(done.artefact, next_step=after_answers(output, free_text=free_text), models=spent)
 
 
 def _show_estimate(screen: Screen, estimates: Sequence[tuple[System, Estimate]]) -> None:

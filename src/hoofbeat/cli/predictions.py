@@ -11,6 +11,8 @@ from hoofbeat.answering.prediction_import import GIVEN, GUESSES, PredictionImpor
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, edition_option, json_option, output_option
+from hoofbeat.records import Answer, Question
+from hoofbeat.store.tables import read_jsonl
 
 _FIELDS = {
     "id": ("--id", "the question's id"),
@@ -60,7 +62,7 @@ def command(
     **named: str,
 ) -> None:
     """Import the answers of other software from FILE (.jsonl, .csv, both also .gz, or .parquet) as a run."""
-    from hoofbeat.cli.results import show_leaderboard
+    from hoofbeat.cli.results import after_answers, show_leaderboard
 
     screen = Screen(as_json=as_json)
     bench = Benchmark.open(benchmark, edition) if benchmark else None
@@ -80,4 +82,10 @@ def command(
     ]
     screen.table(["system", *counted], rows)
     show_leaderboard(screen, artefact)
-    screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))
+    free_text = any(not each.protocol for each in read_jsonl(artefact.file("answers.jsonl"), Answer))
+    if not any(question.reference for question in read_jsonl(artefact.file("questions.jsonl"), Question)):
+        screen.say(
+            "warning: no question has a gold answer, so nothing can be judged. Give the benchmark (--benchmark "
+            "FOLDER), or the field that has the gold answers (--answer FIELD)"
+        )
+    screen.finish(artefact, next_step=after_answers(output, free_text=free_text))

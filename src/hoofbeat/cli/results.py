@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hoofbeat.cli.console import Screen
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 _QUESTIONS = 8
 _SYSTEMS = 20
+
+
+def after_answers(run: Path, *, free_text: bool) -> tuple[str | Path, ...]:
+    """The next command: free text needs a judge, which should be another model; choices need none."""
+    return ("hoofbeat", "judge", run, "--model", "JUDGE") if free_text else ("hoofbeat", "report", run)
 
 
 def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
