@@ -372,8 +372,8 @@ def test_what_lowers_a_measure_is_said(beir: Path, tmp_path: Path) -> None:
     with (beir / "qrels" / "test.tsv").open("a", encoding="utf-8") as stream:
         stream.write("q9\td1\t1\n")
     done = hoofbeat("retrieve", "invented", "--with", "bm25", "--where", "organ=kidney", folder=tmp_path)
-    assert "1 questions have no relevant document among those ranked" in done.stderr
-    assert "1 judged questions are not among the questions" in done.stderr
+    assert "1 question without a relevant document among those ranked, counted as 0 (" in done.stderr
+    assert "1 judged question left out: not asked by this benchmark" in done.stderr
 
 
 def test_ids_with_spaces_cost_only_the_trec_file(beir: Path, tmp_path: Path) -> None:

@@ -124,10 +124,11 @@ def _hits(question: str, found: dict[str, float], top: int) -> list[Hit]:
 
 MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
 _MAX_VALUES = 40
+_NAMED, _MAX_NAMED = "unanswerable_questions", 5
 _UNMEASURED = {
-    "unanswerable": "questions have no relevant document among those ranked; they count as 0",
-    "without_relevant": "questions have no relevant document; they count as 0",
-    "unasked": "judged questions are not among the questions; they are ignored",
+    "unanswerable": ("question", "without a relevant document among those ranked, counted as 0"),
+    "without_relevant": ("question", "without a relevant document, counted as 0"),
+    "unasked": ("judged question", "left out: not asked by this benchmark"),
 }
 
 
@@ -257,6 +258,7 @@ def _limits(
     return {
         "bed": collection.name,
         "unanswerable": len(missing),
+        **({_NAMED: list(missing[:_MAX_NAMED])} if missing else {}),
         "without_relevant": sum(not any(grade > 0 for grade in grades.values()) for grades in qrels.values()),
         "unasked": collection.unasked,
         **collection.part,
@@ -336,7 +338,11 @@ def remarks(artefact: Artefact) -> list[str]:
             f"{line}: {counts.failed} of {counts.failed + counts.kept} queries could not be searched; its "
             "measures ignore them (traces.jsonl says why)"
         )
-    told += [f"{line}: {settings[name]} {words}" for name, words in _UNMEASURED.items() if settings.get(name)]
+    for name, (noun, words) in _UNMEASURED.items():
+        if count := int(str(settings.get(name) or 0)):
+            named = settings.get(_NAMED) if name == "unanswerable" else None
+            ids = f" ({', '.join(map(str, named))}{', …' * (count > len(named))})" if isinstance(named, list) else ""
+            told.append(f"{line}: {count:,} {noun}{'s' * (count != 1)} {words}{ids}")
     if "no_trec_run" in settings:
         told.append(f"{line}: no run.trec was written: {settings['no_trec_run']}")
     return told + stage_notes(artefact)
