@@ -42,6 +42,9 @@ canvas_module: Any = pytest.importorskip("reportlab.pdfgen.canvas")
         "file:///tmp/x.html",
         "0b1c2d3e-0000-4000-8000-0123456789ab",
         "Inhaltsverzeichnis",
+        "1 Introduction",
+        "KEY POINTS",
+        "II. Case presentation:",
     ],
 )
 def test_not_titles(text: str) -> None:
@@ -52,6 +55,8 @@ def test_not_titles(text: str) -> None:
     "text",
     [
         "Living with a new kidney",
+        "Case report of a swallowed needle",
+        "Background to dialysis",
         "Microsoft in hospitals",
         "Document handling in transplant units",
         "Slide 1 of the biopsy: what to look for",

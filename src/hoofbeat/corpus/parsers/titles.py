@@ -1,7 +1,7 @@
 """What a document is called: the first of several candidates that is a title.
 
 Software fills the title field with what it has at hand: `about:blank`, `Microsoft Word - letter.doc`, `Slide 1`, an
-address, a file's name. Lists and pages of sources then show these. `data/titles.toml` lists what is not a title, in one
+address, a file's name. Papers without a title begin with "Introduction". Lists and pages of sources then show these. `data/titles.toml` lists what is not a title, in one
 place for all formats; the next best candidate is taken instead: the first heading, then a first line that is written
 like a heading, then the file's name.
 """
@@ -29,8 +29,10 @@ def _not_titles() -> re.Pattern[str]:
     numbered = "|".join(re.escape(name) for name in data["numbered"])
     suffixes = "|".join(map(re.escape, data["suffixes"]))
     patterns = "|".join(data["patterns"])
+    sections = "|".join(re.escape(name) for name in data["sections"])
     return re.compile(
-        rf"[\[<(]?(?:{names})[\])>]?|(?:{names}|{numbered})[\s_-]*\(?\d{{1,4}}\)?|\S.*\.(?:{suffixes})|{patterns}",
+        rf"[\[<(]?(?:{names})[\])>]?|(?:{names}|{numbered})[\s_-]*\(?\d{{1,4}}\)?|\S.*\.(?:{suffixes})|{patterns}"
+        rf"|(?:(?:\d{{1,2}}|[ivx]{{1,4}})[.):]?\s+)?(?:{sections})\s*[:.]?",
         re.IGNORECASE,
     )
 
