@@ -48,6 +48,18 @@ def plan(books: Corpus) -> AuditPlan:
     return plan_audit(books, questions, lambda each: index_corpus(each, SILENT), line="hero[dense=0]", by="institution")
 
 
+def test_an_institution_that_is_not_there_is_named_as_one(books: Corpus) -> None:
+    """A misspelt institution was called a document, and the corpus was doubted."""
+    with pytest.raises(
+        UsageError, match="no institution and no document of this corpus is called 'Alder Bay Center'"
+    ) as caught:
+        plan_audit(
+            books, teaching_patient_questions(), lambda each: index_corpus(each, SILENT), by="institution",
+            sources=["Alder Bay Center"],
+        )  # fmt: skip
+    assert "'Alder Bay Transplant Centre'" in str(caught.value.fix)
+
+
 def test_documents_of_one_institution_are_one_source() -> None:
     documents = [
         _document("1", "Surgery", institution="Alder", year="2019"),

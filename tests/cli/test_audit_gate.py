@@ -123,8 +123,8 @@ def test_what_was_decided_is_carried_into_the_next_audit(audits: Path) -> None:
 
 def test_the_reference_ranks_who_contradicts_us(audits: Path) -> None:
     done = hoofbeat("audit", "cases", "after", "--reference", "Cairn", folder=audits)
-    lines = done.stderr.splitlines()
-    assert "Who disagrees with cairn" in done.stderr
+    lines = done.stdout.splitlines()
+    assert "Who disagrees with cairn" in done.stdout
     ranked = [line.split() for line in lines[-2:]]
     assert [(words[0], words[1], words[-1]) for words in ranked] == [("brook", "1", "2"), ("alder", "0", "2")]
     told = json_of(

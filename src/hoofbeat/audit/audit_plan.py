@@ -253,6 +253,15 @@ def _chosen(corpus: Corpus, sources: Sequence[str], by: str) -> list[Document]:
     if by != BY_DOCUMENT:
         for each in corpus.documents():
             named.setdefault(one_line(facet_value(each.facets, by)), []).append(each)
+    known = set(corpus.ids())
+    for name in sources:
+        if named and name not in named and name not in known:
+            close = difflib.get_close_matches(name.casefold(), (each.casefold() for each in named), n=3, cutoff=0.5)
+            near = [each for each in named if each.casefold() in close] or sorted(filter(None, named))
+            raise UsageError(
+                f"no {by} and no document of this corpus is called {name!r}",
+                fix=f"use one of: {some_of([repr(each) for each in near], _MAX_NAMES)}",
+            )
     chosen = [document for name in sources for document in named.get(name) or [corpus.get(name)]]
     return list({document.id: document for document in chosen}.values())
 

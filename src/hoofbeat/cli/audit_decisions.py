@@ -105,7 +105,7 @@ def cases_command(
 
     Write .json to carry decisions over to the next audit (--decisions), .csv for a spreadsheet.
     """
-    screen = Screen(as_json=as_json)
+    screen = Screen(as_json=as_json, on_stdout=True)
     if output is not None and output.suffix not in (".csv", ".json"):
         raise UsageError(f"cases can't be written to {output.name!r}", fix="name a .csv or a .json file")
     note_target(click.get_current_context(), output)
@@ -118,7 +118,7 @@ def cases_command(
     shown = [row for row in rows if not states or row.state in states]
     lost = lost_note(opened, newest(versions))
     if lost:
-        screen.say(lost)
+        Screen(as_json=as_json).say(lost)
     if output is not None:
         if output.suffix == ".csv":
             write_worklist(output, shown, opened.names)
@@ -162,7 +162,7 @@ def _show_cases(screen: Screen, names: SourceNames, rows: Sequence[WorklistRow],
                 names.both(*row.case.sources),
                 row.case.label,
                 row.state,
-                row.decision.status_words(names.short) if row.decision else "open",
+                row.decision.status_words(names.short) if row.decision else "",
                 row.decision.owner if row.decision else "",
                 cut("; ".join(row.changes) or row.case.about, 70),
             )
