@@ -57,7 +57,7 @@ def test_an_institution_that_is_not_there_is_named_as_one(books: Corpus) -> None
             books, teaching_patient_questions(), lambda each: index_corpus(each, SILENT), by="institution",
             sources=["Alder Bay Center"],
         )  # fmt: skip
-    assert "'Alder Bay Transplant Centre'" in str(caught.value.fix)
+    assert "'Alder Bay Transplant Centre (invented)'" in str(caught.value.fix)
 
 
 def test_documents_of_one_institution_are_one_source() -> None:

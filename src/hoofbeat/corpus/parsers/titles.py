@@ -1,9 +1,9 @@
 """What a document is called: the first of several candidates that is a title.
 
 Software fills the title field with what it has at hand: `about:blank`, `Microsoft Word - letter.doc`, `Slide 1`, an
-address, a file's name. Papers without a title begin with "Introduction". Lists and pages of sources then show these. `data/titles.toml` lists what is not a title, in one
-place for all formats; the next best candidate is taken instead: the first heading, then a first line that is written
-like a heading, then the file's name.
+address, a file's name. Papers without a title begin with "Introduction". Lists and pages of sources then show these.
+`data/titles.toml` lists what is not a title, in one place for all formats; the next best candidate is taken instead: the
+first heading, then a first line that is written like a heading, then the file's name.
 """
 
 from __future__ import annotations
