@@ -66,6 +66,7 @@ def test_a_committee_is_not_told_that_nothing_has_to_be_decided_if_the_audit_can
     audit = _audit(tmp_path / "a", {"answer": TINY, "judge": TINY}, "quote not found")
     report = assemble([audit.artefact], title="")
     ((_, page),) = report.summaries
+    assert page.asked[0].startswith("The institutions and their documents are invented")
     assert page.warning.startswith("This audit can't say how far the sources agree, because the model that answered")
     assert "none of the 6 answers quotes words" in page.warning
     assert not any("Nothing has to be decided" in each for each in page.todo)

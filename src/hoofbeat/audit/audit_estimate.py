@@ -31,6 +31,7 @@ from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.models.model import NOT_IN_LEDGER, LedgerModel
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Failure, Question
+from hoofbeat.text import dollars
 from hoofbeat.window import BYTES_PER_TOKEN
 
 _BLOCK = 256
@@ -53,9 +54,12 @@ class AuditEstimate(Estimate, frozen=True, kw_only=True):
         """The range in words; empty where no call is to be made."""
         if not self.again_most:
             return ""
+        more = ""
+        if self.max_money and self.calls and self.again_likely:
+            more = f", {dollars(self.max_money / self.calls * self.again_likely, at_most=True)} more"
         return (
             f"plus 0 to {self.again_most} repeated calls, for replies in a wrong format or answers that fail a check; "
-            f"probably about {self.again_likely} ({self.again_share})"
+            f"probably about {self.again_likely}{more} ({self.again_share})"
         )
 
 

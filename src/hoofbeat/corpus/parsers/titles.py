@@ -2,8 +2,8 @@
 
 Software fills the title field with what it has at hand: `about:blank`, `Microsoft Word - letter.doc`, `Slide 1`, an
 address, a file's name. Papers without a title begin with "Introduction". Lists and pages of sources then show these.
-`data/titles.toml` lists what is not a title, in one place for all formats; the next best candidate is taken instead: the
-first heading, then a first line that is written like a heading, then the file's name.
+`data/titles.toml` lists what is not a title, in one place for all formats. The next best candidate is taken instead:
+the first heading, then a first line that is written like a heading, then the file's name.
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer
 from hoofbeat.reports.tables import MIN_OBSERVATIONS, count_of, judge_name
 from hoofbeat.text import cut, some_of
 
+_INVENTED = "(invented)"
+"""How the teaching material marks its institutions; short names leave it out."""
+
 _NAMED = 6
 _SERIOUS = 3
 _ALL_DECIDED = ("Nothing has to be decided now. Repeat the audit when a source changes.",)
@@ -58,7 +61,9 @@ def audit_page_summary(
 
 def _asked(facts: AuditFacts) -> tuple[str, ...]:
     names = [facts.names.short(source.id) for source in facts.audit.sources]
+    invented = any(_INVENTED in facts.names.full(source.id) for source in facts.audit.sources)
     return (
+        *(("The institutions and their documents are invented, to show what an audit finds.",) if invented else ()),
         f"{count_of(len(facts.audit.questions), 'question')} went to each of {count_of(len(names), 'source')}: "
         f"{some_of(names, _NAMED)}.",
         "A language model answered from each source alone. Then a language model compared the answers of every two "
