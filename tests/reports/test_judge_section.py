@@ -61,6 +61,16 @@ def test_agreement_with_each_person(report: Artefact) -> None:
     assert float(pooled["κ, 95% interval"]) == pytest.approx(cohen_kappa_score(judge + judge[:30], ana + two))
 
 
+def test_the_first_screen_says_how_people_agree_and_what_they_correct(report: Artefact) -> None:
+    """It told the judge's scores alone, which people had corrected from 1 to 6 of 24."""
+    found = report.manifest.metrics["found"]
+    assert isinstance(found, list)
+    (told,) = [str(each) for each in found if str(each).startswith("People agree")]
+    assert told.startswith("People agree with the judge on 64 of 70 labels. Corrected by people: ")
+    corrected = rows_of(report, "judgments-1-corrected")
+    assert all(f"{float(row['corrected, 95%']):.1%}" in told for row in corrected)
+
+
 def test_people_among_themselves(report: Artefact) -> None:
     row = rows_of(report, "judgments-1-people-equivalence")[0]
     assert (row["one"], row["other"], row["both labelled"]) == ("Ana", "Ben", "30")

@@ -251,9 +251,10 @@ def _alone(group: OutcomeSet) -> ScoreBlocks:
     return ScoreBlocks(blocks=(table,))
 
 
-def _corrected(group: OutcomeSet) -> ScoreBlocks:
-    """The scores by the judge beside those corrected by people's labels, and how many more labels would help."""
-    human = [
+def people_labels(group: OutcomeSet) -> list[Outcome]:
+    """What people say of the answers that a judge has judged."""
+    mine = {(row.model, row.condition) for row in group.outcomes} - group.by_people.keys()
+    return [
         Outcome(
             question=each.question,
             model=each.model,
@@ -262,11 +263,13 @@ def _corrected(group: OutcomeSet) -> ScoreBlocks:
             correct=None if each.failure else each.label == "equivalent",
         )
         for each in group.judgments
-        if each.judge.startswith(HUMAN) and each.aspect == EQUIVALENCE.name
+        if each.judge.startswith(HUMAN) and each.aspect == EQUIVALENCE.name and (each.model, each.condition) in mine
     ]
-    mine = {(row.model, row.condition) for row in group.outcomes} - group.by_people.keys()
-    labels = [row for row in human if (row.model, row.condition) in mine]
-    found = corrected_accuracies(group.outcomes, labels, clusters=group.clusters)
+
+
+def _corrected(group: OutcomeSet) -> ScoreBlocks:
+    """The scores by the judge beside those corrected by people's labels, and how many more labels would help."""
+    found = corrected_accuracies(group.outcomes, people_labels(group), clusters=group.clusters)
     if not found:
         return ScoreBlocks()
     doubtful = sum(bool(row.score.warnings) for row in found)

@@ -11,9 +11,11 @@ from hoofbeat.answering.conditions import ConditionKind, parse_condition
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference, differences
 from hoofbeat.findings.caveats import cut_warnings, part_in_words
+from hoofbeat.findings.corrected_scores import corrected_accuracies
 from hoofbeat.reports.model import Lead, PlainSummary
 from hoofbeat.reports.section import share_in_words
 from hoofbeat.reports.sections.scores.accuracy_table import missing
+from hoofbeat.reports.sections.scores.judge_agreement import people_labels
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
 from hoofbeat.reports.tables import MIN_OBSERVATIONS, count_of, written
 from hoofbeat.text import cut, some_of
@@ -68,6 +70,7 @@ def score_leads(group: OutcomeSet, ranked: Sequence[Accuracy], first_two: System
             if first_two.p_holm < _CERTAIN
             else Lead(f"{asked} are too few to tell whether {first} or {second} is better.")
         )
+    leads[1:1] = _checked_by_people(group, ranked)
     unscored = sum(missing(row.unscored) for row in ranked)
     parts = {part_in_words(each.manifest) for each in group.artefacts}
     to = parts.pop() or asked if len(parts) == 1 else asked
@@ -76,6 +79,31 @@ def score_leads(group: OutcomeSet, ranked: Sequence[Accuracy], first_two: System
     if group.self_judged:
         leads.append(Lead(SELF_JUDGED))
     return tuple(leads)
+
+
+def _checked_by_people(group: OutcomeSet, ranked: Sequence[Accuracy]) -> list[Lead]:
+    """How often people agree with the judge, and the scores that their labels correct."""
+    labels = [row for row in people_labels(group) if row.correct is not None]
+    judged = {(row.model, row.condition, row.question, row.sample): row.correct for row in group.outcomes}
+    both = [(row.correct, judged.get((row.model, row.condition, row.question, row.sample))) for row in labels]
+    same = sum(person == judge for person, judge in both if judge is not None)
+    compared = sum(judge is not None for _, judge in both)
+    if not compared:
+        return []
+    found = {
+        (row.model, row.condition): row.score
+        for row in corrected_accuracies(group.outcomes, labels, clusters=group.clusters)
+    }
+    told = []
+    for row in _shown(ranked):
+        score = found.get((row.model, row.condition))
+        if score is not None and score.estimate is not None and score.interval is not None:
+            low, high = 100 * score.interval.low, 100 * score.interval.high
+            told.append(f"{_name(group, row)}: {score.estimate:.1%} (95% interval {low:.1f}–{high:.1f}%)")
+    words = f"People agree with the judge on {same:,} of {count_of(compared, 'label')}."
+    if told:
+        words += f" Corrected by people: {'; '.join(told)}."
+    return [Lead(words, f"#{group.prefix}-judge", "See the judge")]
 
 
 def _right(row: Accuracy) -> str:
