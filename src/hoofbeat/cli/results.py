@@ -32,6 +32,8 @@ def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
     A table for each protocol, because two protocols are not ranked together. What was cut to fit a window comes first.
     """
     from hoofbeat.findings.caveats import cut_warnings, part_in_words
+    from hoofbeat.findings.intervals import cluster_of
+    from hoofbeat.reports.interval_words import clustered_unit
     from hoofbeat.reports.sections.scores.outcome_sets import gather
 
     if screen.as_json:
@@ -48,7 +50,9 @@ def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
         protocol = part.tallies[part.order[0]].protocol
         title = f"Leaderboard, by {protocol}" if protocol else "Leaderboard"
         asked = part_in_words(artefact.manifest) if len(group.protocols()) == 1 else ""
-        _show_scores(screen, part, f"{title} ({asked or count_of(len(part.questions), 'question')})")
+        clusters = len({cluster_of(question, part.clusters) for question in part.questions})
+        questions = f"{len(part.questions):,} {clustered_unit(len(part.questions), clusters)}"
+        _show_scores(screen, part, f"{title} ({asked or questions})")
     if group.unjudged:
         names = "; ".join(f"{model} · {condition}" for model, condition in group.unjudged)
         screen.say(f"No score yet, because nobody has judged this free text: {names}")
