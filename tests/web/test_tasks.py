@@ -162,7 +162,7 @@ def test_the_plain_form_saves_and_goes_on(store: ReviewStore, address: str, fold
     assert "skipped 1 item with a reason" in done
     assert "not my field: paediatrics" in done
     assert visitor.post(first, {"do": "undo", "base": "1"}).headers["location"] == first
-    assert "Nothing" in visitor.get(first).text or "Draft" in visitor.get(first).text
+    assert "kept as a draft" in visitor.get(first).text
     assert "2 of 3" not in visitor.get(f"/review/{study.id}").text
 
 

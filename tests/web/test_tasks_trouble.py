@@ -82,7 +82,7 @@ def test_nothing_is_lost_without_a_connection(
         page.get_by_label("Note").fill("written without a connection")
         assert work.saves() == []
         page.context.set_offline(False)
-        expect(page.locator("#saved")).to_contain_text("this item counts again when you save it as done")
+        expect(page.locator("#saved")).to_contain_text("Changed and kept as a draft. Save it to make it count again")
         assert work.values() == {**ANSWERS["likert"], "note": "written without a connection"}
         assert page.url == work.link(address), "who goes on writing is not taken away"
         page.keyboard.press("Control+Enter")
@@ -267,7 +267,7 @@ def test_what_another_tab_saved_is_not_undone_unseen(
         assert work.values() == {"label": "mismatch"}
         page.get_by_role("link", name="Take the other version").click()
         page.keyboard.press("u")
-        expect(page.locator("#saved")).to_contain_text("this item counts again when you save it as done")
+        expect(page.locator("#saved")).to_contain_text("Changed and kept as a draft. Save it to make it count again")
         assert work.values() == {"label": "equivalent"}
 
 
@@ -284,7 +284,7 @@ def test_a_finished_item_that_is_changed_says_that_it_no_longer_counts(
         page.goto(work.link(address))
         expect(page.locator("#saved")).to_contain_text("Done. Saved")
         page.get_by_label("Note").fill("on second thoughts")
-        counts = "Changed: this item counts again when you save it as done"
+        counts = "Changed and kept as a draft. Save it to make it count again"
         expect(page.locator("#saved")).to_contain_text(counts)
         page.reload()
         expect(page.locator("#saved")).to_contain_text(counts)

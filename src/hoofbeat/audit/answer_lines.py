@@ -46,7 +46,9 @@ def line_doubts(
 ) -> list[str]:
     """What is wrong with a line and a strength, in words; nothing where the rules find no fault."""
     found = [
-        f"its table line differs from its answer: {each}" for each in objections(statement, [answer, quote], question)
+        f"its table line differs from its answer: {each.kind}: {each.claim}"
+        + (f"; the answer has: {each.passage}" if each.passage else "; the answer has no such number")
+        for each in objections(statement, [answer, quote], question)
     ]
     if strength not in ("", NONE_GIVEN):
         texts = [for_word_matching(passage.text) for passage in passages]

@@ -191,7 +191,7 @@ _WORDS: dict[CaseState, str] = {
               "Repeat it for several.")  # fmt: skip
 @decisions_option
 @reference_option
-@output_option("gate")
+@output_option("gate", renewed=True)
 @json_option
 def gate_command(
     before: Path,

@@ -142,9 +142,15 @@ def decisions_option(function: Callable[..., None]) -> Callable[..., None]:
     )(function)  # fmt: skip
 
 
-def _note_target(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+def _note_target(
+    context: click.Context, parameter: click.Parameter, value: Path | None, *, renewed: bool = False
+) -> Path | None:
     note_target(context, value)
-    if value is not None and context.get_parameter_source(parameter.name or "") is ParameterSource.DEFAULT:
+    if (
+        not renewed
+        and value is not None
+        and context.get_parameter_source(parameter.name or "") is ParameterSource.DEFAULT
+    ):
         refuse_other_inputs(context, value)
     return value
 
@@ -175,16 +181,19 @@ def refuse_other_inputs(context: click.Context, target: Path) -> None:
 
 
 def output_option(
-    default: str | None, *, help: str = "Folder for the result; a folder of the same kind is replaced."
+    default: str | None,
+    *,
+    help: str = "Folder for the result; a folder of the same kind is replaced.",
+    renewed: bool = False,
 ) -> Callable[[F], F]:
-    """`-o FOLDER`."""
+    """`-o FOLDER`. A result that is `renewed` is replaced under its default name, also where its inputs are others."""
     return click.option(
         "-o",
         "--output",
         type=click.Path(path_type=Path),
         default=Path(default) if default else None,
         show_default=default is not None,
-        callback=_note_target,
+        callback=functools.partial(_note_target, renewed=renewed),
         help=help,
     )
 

@@ -172,6 +172,12 @@ class ExamSitting(Struct, frozen=True, kw_only=True):
         ahead = [*self.entries[after:], *self.entries[:after]]
         return next((entry for entry in ahead if not entry.done), None)
 
+    def ends_with(self, entry: ExamQuestion) -> bool:
+        """Whether an answer to what is shown of this question ends the exam: nothing else is open."""
+        return entry.stage + 1 >= len(entry.shares) and all(
+            each.done for each in self.entries if each.place != entry.place
+        )
+
 
 def exam_items(store: ReviewStore, study: str, wanted: Collection[str] = ()) -> dict[str, ReviewItem]:
     """The items of an exam by id. They never change, so they are read once, and again where one of these is new."""

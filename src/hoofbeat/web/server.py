@@ -112,9 +112,9 @@ def print_ready(told: RunningServer) -> None:
     if told.reviews and not told.come_in:
         names = for_terminal(", ".join(told.admins))
         lines += [
-            f"  {names} sign in as admin with their links; to replace a lost link: hoofbeat review invite NAME --again",
-            "  if you don't know one of them, a file of reviews that came with a folder lets them in: hoofbeat review "
-            "revoke NAME",
+            f"  admins, who sign in with the link they got earlier: {names}",
+            "  to give one of them a new link: hoofbeat review invite NAME --again",
+            "  to remove one whom you don't know (a file from elsewhere may name its own): hoofbeat review revoke NAME",
         ]
     lines += ["Stop it with Ctrl-C."]
     sys.stdout.write("\n".join(lines) + "\n")

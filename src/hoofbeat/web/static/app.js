@@ -1,7 +1,7 @@
 "use strict";
 // What every page shares: telling the reader what happened, posting with the token against forged requests, also after
-// the same person came in again in another tab, asking before a sign-out, sending no form twice, and the arrow keys that
-// lead to the previous and the next thing of a list.
+// the same person came in again in another tab, asking before a sign-out, sending no form twice,
+// fields that are full, and the arrow keys that lead to the previous and the next thing of a list.
 const hoofbeat = {
   csrf: document.querySelector('meta[name="csrf"]')?.content ?? "",
 
@@ -47,6 +47,11 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => delete form.dataset.sent, 5000); // whoever stopped the page can send it again
 });
 addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
+
+document.addEventListener("input", ({ target: field }) => {
+  if (!(field.maxLength > 0) || field.value.length < field.maxLength) return;
+  hoofbeat.say(`This field is full: it takes ${field.maxLength.toLocaleString("en")} characters, and longer text is cut off.`);
+});
 
 document.addEventListener("keydown", (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -91,7 +91,7 @@
 
   function sayState(label) {
     finished ||= label.state === "done";
-    const draft = finished ? "Changed: this item counts again when you save it as done. Draft kept" : "Draft saved";
+    const draft = finished ? "Changed and kept as a draft. Save it to make it count again" : "Draft saved";
     const words = { done: "Done. Saved", draft, skipped: "Skipped. Saved" }[label.state];
     say(label.version ? `${words} ${clock(label.changed)}` : "Nothing saved yet.");
   }
