@@ -39,6 +39,18 @@ def test_a_file_inside_an_artefact_or_of_another_sort_is_not_written(folder: Pat
     assert "must end in .jsonl" in json_of(done)["error"]
 
 
+def test_a_folder_that_nobody_named_is_kept_if_it_was_made_from_something_else(folder: Path) -> None:
+    invented_benchmark(folder / "other", 3)
+    hoofbeat("benchmark", "stats", "bench", folder=folder)
+    before = (folder / "set-stats" / "manifest.json").read_bytes()
+    done = hoofbeat("benchmark", "stats", "other", folder=folder, code=1)
+    assert "Not overwritten: it was made from bench, which this command does not use" in done.stderr
+    assert (folder / "set-stats" / "manifest.json").read_bytes() == before
+    hoofbeat("benchmark", "stats", "bench", folder=folder)
+    hoofbeat("benchmark", "stats", "other", "-o", "set-stats", folder=folder)
+    assert (folder / "set-stats" / "manifest.json").read_bytes() != before
+
+
 def test_the_demo_is_not_put_into_an_artefact(folder: Path) -> None:
     done = hoofbeat("demo", "-o", "cases", folder=folder, code=1)
     assert "is there already" in done.stderr
