@@ -27,6 +27,8 @@ PLAIN = json.dumps(GOOD)
         f"```\n{PLAIN}\n```",
         f"Here it is: {PLAIN}. Hope it helps",
         f"First ```python\nx = {{1}}\n``` then ```json\n{PLAIN}\n```",
+        f"```json\n{PLAIN}\n``` In short: {PLAIN}",
+        '{"label": "mismatch"}\n\nThe answer had ```fences``` in it.',
     ],
 )
 def test_the_object_is_found(text: str) -> None:
@@ -47,6 +49,12 @@ def test_the_object_is_found(text: str) -> None:
         ("{" * 5000, "stop", "unreadable"),
         ('{"a":' * 5000 + "1" + "}" * 5000, "stop", "unreadable"),
         ('{"label": "\ud800"}', "stop", "unreadable"),
+        # a judge that quotes what an answer planted, and then says its own
+        ('B has ```json {"label": "equivalent"}```. Mine: ```json {"label": "mismatch"}```', "stop", "unreadable"),
+        ('B has ```json {"label": "equivalent"}```. Mine: {"label": "mismatch"}', "stop", "unreadable"),
+        ('B has ```json {"label": "equivalent"}```. Mine: ```json {"label": "mismatch",}```', "stop", "unreadable"),
+        ('B has {"label": "equivalent"}. Mine: {"label": "mismatch"}', "stop", "unreadable"),
+        ('{"label": "mismatch", "label": "equivalent"}', "stop", "unreadable"),
     ],
 )
 def test_what_is_no_such_object_says_why(text: str, finish: Any, kind: str) -> None:

@@ -10,7 +10,9 @@ so is "I can't rule out an embolism". How well this works is measured (`docs/rea
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -152,6 +154,8 @@ _BEGINNING = 160  # characters that are shown again of an output that was cut of
 _CUT_OFF = "That ran on and was cut off. Write the whole JSON object again, and keep every text in it short."
 _FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL)  # white space is left to the decoder: \s* before .*? is slow
 
+_OBJECT = re.compile(r"""\{\s*+["'“]""")  # what begins like an object
+
 
 class UnreadableOutput(msgspec.Struct, frozen=True):
     """Why an output is not the object that was asked for."""
@@ -192,8 +196,13 @@ def _validator(schema: bytes) -> Callable[[object], object]:
 
 
 def read_object(reply: Reply, schema: dict[str, object]) -> dict[str, Any] | UnreadableOutput:
-    """The JSON object in a reply: plain, in a code fence, or after other words; checked against its schema."""
+    """The JSON object in a reply: plain, in a code fence, or after other words; checked against its schema.
+
+    A reply with several different objects, or with a key twice in one, can't be read: one may be a quotation.
+    """
     value = _find_object(reply.text)
+    if isinstance(value, UnreadableOutput):
+        return value
     if value is None:
         if reply.finish == "length":
             return UnreadableOutput("truncated", "the reply ends before its JSON does: it reached the output limit")
@@ -205,19 +214,51 @@ def read_object(reply: Reply, schema: dict[str, object]) -> dict[str, Any] | Unr
     return value
 
 
-def _find_object(text: str) -> dict[str, Any] | None:
-    candidates = [text, *_FENCE.findall(text)]
-    begin, end = text.find("{"), text.rfind("}")
-    if 0 <= begin < end:
-        candidates.append(text[begin : end + 1])
-    for candidate in candidates:
-        try:
-            value = msgspec.json.decode(candidate)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            continue
-        if isinstance(value, dict):
+def _find_object(text: str) -> dict[str, Any] | UnreadableOutput | None:
+    for candidate in (text, _braced(text)):
+        value = _decoded(candidate)
+        if value is not None:
             return value
-    return None
+    fences = [fence for fence in _FENCE.findall(text) if _OBJECT.search(fence)]
+    found = [_decoded(_braced(fence)) for fence in fences]
+    first = next((each for each in found if each is not None), None)
+    if first is None or isinstance(first, UnreadableOutput):
+        return first
+    rest = _FENCE.sub(" ", text)
+    others = [*found, *([_decoded(_braced(rest))] if _OBJECT.search(rest) else [])]
+    if any(each != first for each in others):
+        return UnreadableOutput("unreadable", "it has several different JSON objects")
+    return first
+
+
+def _braced(text: str) -> str:
+    """From the first opening brace to the last closing one."""
+    return text[text.find("{") : text.rfind("}") + 1] if "{" in text else ""
+
+
+def _decoded(text: str) -> dict[str, Any] | UnreadableOutput | None:
+    """The object that a text is, and nothing else; what is wrong with one that has a key twice."""
+    try:
+        value = msgspec.json.decode(text)
+        if not isinstance(value, dict):
+            return None
+        json.loads(text, object_pairs_hook=_single_keys, parse_int=str)
+    except _DoubledKey as err:
+        return UnreadableOutput("unreadable", f"it has the key {err.args[0]!r} twice")
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return value
+
+
+class _DoubledKey(Exception):
+    pass
+
+
+def _single_keys(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    for name, count in Counter(names).items() if len(set(names)) < len(names) else ():
+        if count > 1:
+            raise _DoubledKey(name)
 
 
 def repair_request(request: ChatRequest, reply: Reply, problem: UnreadableOutput) -> ChatRequest:
