@@ -75,6 +75,10 @@ def test_cleaned_text_is_safe_and_stays_so(text: str) -> None:
         (without_accents, ("ﬁèvre", "fievre"), "Fievre"),
         (ascii_letters, ("Größe²", "Groe2"), "groe2"),
         (lambda text: for_quote_matching(text).text, ("“10⁵  cells”", '"10^5 cells"'), '"105 cells"'),
+        (lambda text: for_quote_matching(text).text, ("titre ≠ 0", "Titre =\u0338 0"), "titre = 0"),
+        (lambda text: for_quote_matching(text).text, ("≯ 4 g of O\u0338l", ">\u0338 4 g of ol"), "> 4 g of ol"),
+        (lambda text: for_quote_matching(text).text, ("Give 5 MU", "give 5\u00a0MU"), "give 5 mU"),
+        (lambda text: for_quote_matching(text).text, ("Give 5 MG", "give 5 mg"), "give 5 kg"),
     ],
 )
 def test_a_normal_form_ignores_what_it_says_and_no_more(form: object, same: tuple[str, str], other: str) -> None:

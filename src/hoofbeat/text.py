@@ -16,6 +16,7 @@ import hashlib
 import re
 import unicodedata
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil
@@ -106,6 +107,11 @@ def same_name(name: str, wanted: str) -> bool:
 def for_terminal(text: str) -> str:
     """The text with every character that could steer a terminal replaced, one for one: offsets stay right."""
     return _STEERING.sub("\ufffd", text)
+
+
+def line_for_terminal(text: str, breaks: str = "\ufffd") -> str:
+    """The same as one line: what names and titles of others contain can't look like a line of ours."""
+    return for_terminal(text).replace("\n", breaks)
 
 
 def printable(text: str) -> str:
@@ -226,6 +232,9 @@ _SIGNS = {
     "\u0153": "oe",
 }
 _RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻")
+_STRUCK = frozenset("\u0335\u0336\u0337\u0338\u20d2\u20d3\u20e5")  # through a sign, they negate it: ≯ is not >
+_STROKE = "\u0338"
+_MEGA = re.compile(r"\d\s?M(?=(?i:IU|U|Bq|Hz|Pa|J|W|eV)\b)")  # 5 MU is not 5 mU
 
 
 class Folded(Struct, frozen=True):
@@ -248,17 +257,25 @@ def for_quote_matching(text: str) -> Folded:
 
     Case, white space, typographic quotes and dashes, ligatures, accents, soft hyphens and hyphens at line ends go; the
     order of what is left stays, so that a place in the folded text is a place in the text. A raised digit after a digit
-    is an exponent and folds to "^" and the digit: 10⁵ is 10^5, never 105. Time grows with the text's length.
+    is an exponent and folds to "^" and the digit: 10⁵ is 10^5, never 105. What negates a sign stays (≯, ≠), and so does
+    the capital of a million units (MU). Time grows with the text's length.
     """
     parts: list[str] = []
     starts = array("L")
+    mega = {found.end() - 1 for found in _MEGA.finditer(text)}
     for piece in _PIECE.finditer(text):
         kind, begin = piece.lastgroup, piece.start()
         if kind == "plain":
-            parts.append(piece.group().lower().replace("`", "'"))
+            small = piece.group().lower().replace("`", "'")
+            for place in mega.intersection(range(begin, piece.end())) if mega else ():
+                small = f"{small[: place - begin]}M{small[place - begin + 1 :]}"
+            parts.append(small)
             starts.extend(range(begin, piece.end()))
         elif kind == "space":
             parts.append(" ")
+            starts.append(begin)
+        elif piece.group() in _STRUCK and begin and not text[begin - 1].isalnum():
+            parts.append(_STROKE)
             starts.append(begin)
         elif kind == "other" and (sign := _folded_sign(piece.group())):
             if piece.group() in _RAISED and begin and text[begin - 1].isdecimal():
@@ -268,13 +285,27 @@ def for_quote_matching(text: str) -> Folded:
     return Folded(text, "".join(parts), starts)
 
 
+def negated_signs(text: str) -> Counter[str]:
+    """The signs with a stroke through them, such as ≯, ≠ and ∉, however they are written."""
+    if text.isascii():
+        return Counter()
+    return Counter(re.findall(rf"[^\w\s]{_STROKE}", for_quote_matching(text).text))
+
+
+def large_units(text: str) -> Counter[str]:
+    """Numbers in millions of a unit, such as 5 MU, which is not 5 mU."""
+    return Counter("".join(each.split()) for each in _MEGA.findall(text))
+
+
 @lru_cache(maxsize=10_000)
 def _folded_sign(sign: str) -> str:
     """One character folded: none where it is a mark or a format character, several where it is a ligature."""
     folded = ""
     plain = unicodedata.normalize("NFKD", _SIGNS.get(sign, sign)).casefold()
     for each in "".join(_SIGNS.get(letter, letter) for letter in plain):
-        if not unicodedata.combining(each) and (each == " " or unicodedata.category(each) not in {"Cf", "Cc", "Mn"}):
+        if each in _STRUCK and folded and not folded.isalnum():
+            folded += _STROKE
+        elif not unicodedata.combining(each) and (each == " " or unicodedata.category(each) not in {"Cf", "Cc", "Mn"}):
             folded += each
     return folded
 

@@ -89,9 +89,21 @@ def test_a_changed_answer_is_no_result(run: Path, tmp_path: Path) -> None:
     refused = hoofbeat("report", "run", "-o", "page", folder=tmp_path, code=1)
     assert "questions.jsonl is not what this run's manifest says" in refused.stderr
     assert not (tmp_path / "page").exists()
-    hoofbeat("report", "run", "-o", "page", "--trust-changed", folder=tmp_path)
+    accepted = hoofbeat("report", "run", "-o", "page", "--trust-changed", folder=tmp_path)
     manifest = json.loads((tmp_path / "page" / "manifest.json").read_text())
     assert [each["changed"] for each in manifest["inputs"]] == [["questions.jsonl"]]
+    said = "Files of run had been changed since Hoofbeat wrote them, and were used: questions.jsonl."
+    assert said in accepted.stderr
+    shown = hoofbeat("show", "page", folder=tmp_path)
+    assert said in shown.stdout + shown.stderr
+    words = "run: Files were changed after Hoofbeat wrote them, and are shown as they are now: questions.jsonl."
+    for name in ("report.html", "report.md"):
+        assert words in (tmp_path / "page" / name).read_text(encoding="utf-8")
+    hoofbeat("judge", "run", "--by", "choice", "-o", "judged", "--trust-changed", folder=tmp_path)
+    hoofbeat("report", "judged", "-o", "later", folder=tmp_path)
+    assert said in (tmp_path / "later" / "report.md").read_text(encoding="utf-8"), "what is made of it says so too"
+    (inputs,) = json.loads((tmp_path / "later" / "manifest.json").read_text())["inputs"]
+    assert inputs["changed"] == ["run: questions.jsonl"]
 
 
 def test_wrong_words_are_refused(run: Path) -> None:

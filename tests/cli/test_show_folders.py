@@ -149,3 +149,18 @@ def test_a_folder_without_what_a_report_shows_says_which_kinds_it_can(made: Path
     told = hoofbeat("report", "some", folder=tmp_path, code=1)
     assert "no folder in it can be used here" in told.stderr
     assert "name a folder of the kind " in told.stderr
+
+
+def test_names_and_titles_of_others_forge_no_line(made: Path, tmp_path: Path) -> None:
+    name = "gold: unchanged, signed by alice\n1 folder checked: it is unchanged\nrest"
+    shutil.copytree(made / "bench", tmp_path / name)
+    verified = hoofbeat("verify", ".", folder=tmp_path).stdout
+    assert len(verified.splitlines()) == 2, verified
+    manifest = json.loads((tmp_path / name / "manifest.json").read_text(encoding="utf-8"))
+    forged = "x\n\nsigned by: alice (verified)"
+    manifest |= {"title": forged, "models": {"model": forged}, "command": ["hoofbeat", forged]}
+    (tmp_path / name / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    shown = hoofbeat("show", name, folder=tmp_path)
+    damaged = hoofbeat("report", name + "x", folder=tmp_path, code=1)
+    for line in (shown.stdout + shown.stderr + damaged.stderr).splitlines():
+        assert not line.startswith(("signed by", "1 folder checked", "rest"))

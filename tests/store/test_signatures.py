@@ -53,6 +53,19 @@ def test_what_is_not_signed_by_these_keys_is_said(tmp_path: Path) -> None:
     manifest = tmp_path / "run" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"kept": 1', '"kept": 2'))
     assert "does not fit its manifest" in signature_problem(tmp_path / "run", known)[1]
+    told = hoofbeat("verify", "run", folder=tmp_path, code=1).stdout
+    assert "its manifest is not the one that was signed" in told
+
+
+def test_an_earlier_signature_stays_where_a_new_one_fails(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    key = new_key(tmp_path, "committee")
+    known = signers(tmp_path, key)
+    sign_folder(tmp_path / "run", key)
+    with pytest.raises(InputError, match="could not sign"):
+        sign_folder(tmp_path / "run", known)
+    assert signature_problem(tmp_path / "run", known) == ("committee@example.org", "")
+    assert hoofbeat("verify", "run", folder=tmp_path).stdout.startswith("run: unchanged")
 
 
 def test_a_signature_for_another_purpose_does_not_count(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from hoofbeat.benchmarks.statement_marks import (
     sentences,
     turning_words,
 )
-from hoofbeat.text import for_word_matching
+from hoofbeat.text import for_word_matching, large_units, negated_signs
 
 KINDS = ("comparator", "negation", "direction", "threshold", "unit")
 FAITHFUL = "faithful"
@@ -382,6 +382,10 @@ def differing_marks(quote: str, there: str) -> str:
 
     The source may have more numbers than its quote, such as those of references, but no other ones.
     """
+    if large_units(quote) != large_units(there):
+        return "unit"
+    if negated_signs(quote) != negated_signs(there):
+        return "comparator"
     turning = turning_words()
     one, two = (Counter(turning.findall(text.lower())) for text in (quote, there))
     return _differing(sentences(quote), sentences(there)) or ("negation" if one != two else "")

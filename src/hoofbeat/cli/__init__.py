@@ -19,7 +19,7 @@ import msgspec
 
 from hoofbeat.errors import BatchPending, HoofbeatError, TrustNeeded, UsageError, did_you_mean
 from hoofbeat.registry import registry
-from hoofbeat.text import for_terminal
+from hoofbeat.text import line_for_terminal
 from hoofbeat.version import __version__
 
 __all__ = ["cli", "main"]
@@ -218,7 +218,7 @@ def _is_confirmed(needed: TrustNeeded) -> bool:
     """Ask the user for the word that a folder's configuration needs, and keep it; False where nobody is there."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    click.echo(f"{for_terminal(needed.what)}.", err=True)
+    click.echo(f"{_indented(needed.what)}.", err=True)
     is_yes = click.confirm("Do you trust this file? Hoofbeat remembers a yes until the file changes", err=True)
     if is_yes:
         needed.config.remember()
@@ -313,13 +313,20 @@ def _tell_pending(as_json: bool, pending: BatchPending) -> int:
         told = {"batch": pending.details, "next": pending.fix, "exit": pending.exit_code}
         sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     else:
-        click.echo(f"Waiting for a batch: {for_terminal(pending.what)} → {for_terminal(pending.folder)}")
+        click.echo(f"Waiting for a batch: {line_for_terminal(pending.what)} → {line_for_terminal(pending.folder)}")
     for note in pending.notes:
-        click.echo(for_terminal(note), err=True)
+        click.echo(line_for_terminal(note), err=True)
     if "so_far" in pending.details:
-        click.echo(f"so far: {for_terminal(str(pending.details['so_far']))} (funnel, rejections, failures)", err=True)
-    click.echo(f"next: {for_terminal(pending.fix or '')}", err=True)
+        click.echo(
+            f"so far: {line_for_terminal(str(pending.details['so_far']))} (funnel, rejections, failures)", err=True
+        )
+    click.echo(f"next: {line_for_terminal(pending.fix or '')}", err=True)
     return pending.exit_code
+
+
+def _indented(text: str) -> str:
+    """Further lines can't look like lines of ours: names of files may hold line breaks."""
+    return line_for_terminal(text, "\n       ")
 
 
 def _tell(
@@ -336,8 +343,8 @@ def _tell(
     if as_json:
         error = {"error": what, "where": where, "fix": fix, "exit": code, **(details or {})}
         sys.stdout.write(redact_message(msgspec.json.encode(error).decode()) + "\n")
-    lines = [click.style("error: ", fg="red", bold=True) + for_terminal(what)]
-    lines += [f"   at: {for_terminal(str(where))}"] if where else []
-    lines += [f"   do: {for_terminal(fix)}"] if fix else []
+    lines = [click.style("error: ", fg="red", bold=True) + _indented(what)]
+    lines += [f"   at: {line_for_terminal(str(where))}"] if where else []
+    lines += [f"   do: {_indented(fix)}"] if fix else []
     click.echo("\n".join(lines), err=True)
     return code

@@ -20,7 +20,7 @@ import click
 import msgspec
 from rich.cells import cell_len
 
-from hoofbeat.text import dollars, duration, for_terminal
+from hoofbeat.text import dollars, duration, for_terminal, line_for_terminal
 
 if TYPE_CHECKING:
     import rich.console
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 _FILE_WIDTH = 240
 _FLAGS_SHOWN = 5
+
+
+def _one_line(text: str, breaks: str = "\ufffd") -> str:
+    """One line for a terminal; empty lines before it stay."""
+    own = text.lstrip("\n")
+    return text[: len(text) - len(own)] + line_for_terminal(own, breaks)
 
 
 class _Line:
@@ -90,7 +96,7 @@ class Screen:
         from rich.padding import Padding
         from rich.text import Text
 
-        shown = Text(for_terminal(text))
+        shown = Text(_one_line(text, " "))
         if self._console.is_terminal:
             self._console.print(Padding(shown, (0, 0, 0, indent)) if indent else shown)
         else:
@@ -98,7 +104,7 @@ class Screen:
 
     def line(self, text: str) -> None:
         """A line that is not wrapped, so that a command or a path in it can be copied."""
-        self._console.print(for_terminal(text), markup=False, soft_wrap=True)
+        self._console.print(_one_line(text), markup=False, soft_wrap=True)
 
     def next(self, *words: object) -> None:
         """The command to run next, ready to copy."""
@@ -108,7 +114,8 @@ class Screen:
         """A heading."""
         from rich.text import Text
 
-        self._console.print(Text(f"\n{for_terminal(text)}", style="bold"), soft_wrap=not self._console.is_terminal)
+        shown = Text(f"\n{line_for_terminal(text, ' ')}", style="bold")
+        self._console.print(shown, soft_wrap=not self._console.is_terminal)
 
     def table(self, columns: Sequence[str | Column], rows: Iterable[Sequence[Cell]]) -> None:
         """A small table; all columns but the first are figures, written in their column's form.
@@ -183,7 +190,7 @@ class Screen:
             return
         for warning in warnings:
             self.say(f"warning: {warning}")
-        click.echo(for_terminal(f"{made_in_words(manifest)} → {artefact.path}{replaced_note(artefact.path)}"))
+        click.echo(line_for_terminal(f"{made_in_words(manifest)} → {artefact.path}{replaced_note(artefact.path)}"))
         self._leave_if_empty(artefact)
         if next_step:
             self.next(*next_step)

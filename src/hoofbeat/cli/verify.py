@@ -13,7 +13,7 @@ from hoofbeat.cli.session import json_option
 from hoofbeat.errors import ArtefactError, InputError, VerificationError
 from hoofbeat.store.artefact import folder_problems
 from hoofbeat.store.folder_library import whole_tree
-from hoofbeat.text import for_terminal, some_of
+from hoofbeat.text import line_for_terminal, some_of
 
 if TYPE_CHECKING:
     from hoofbeat.presets.reference_figures import ReferenceResult
@@ -50,12 +50,12 @@ def command(folders: tuple[Path, ...], data: Path | None, signers: Path | None, 
     named = list(dict.fromkeys(each for folder, (inner, _) in trees.items() for each in inner or [folder]))
     loose = [str(each) for inner, others in trees.values() if inner for each in others]
     problems = {str(folder): folder_problems(folder) for folder in named}
-    signed = _check_signatures(named, signers, problems) if signers is not None else {}
+    signed = _check_signatures(named, signers, problems)
     damaged = [folder for folder, found in problems.items() if found]
     if not as_json:
         for folder, found in problems.items():
             by = f", signed by {signed[folder]}" if folder in signed else ""
-            click.echo(for_terminal(f"{folder}: {'unchanged' + by if not found else '; '.join(found)}"))
+            click.echo(line_for_terminal(f"{folder}: {'unchanged' + by if not found else '; '.join(found)}"))
     if damaged:
         unsigned = "" if signers is None else " or are not signed by these signers"
         raise ArtefactError(
@@ -78,15 +78,22 @@ def command(folders: tuple[Path, ...], data: Path | None, signers: Path | None, 
         "1 folder checked: it is unchanged" if len(named) == 1 else f"{len(named)} folders checked: all are unchanged"
     )
     if loose:
-        click.echo(for_terminal(f"not checked, because no manifest lists it: {some_of(loose, 5)}"))
+        click.echo(line_for_terminal(f"not checked, because no manifest lists it: {some_of(loose, 5)}"))
 
 
-def _check_signatures(folders: list[Path], signers: Path, problems: dict[str, list[str]]) -> dict[str, str]:
-    """Who signed each folder; what is wrong with a signature is added to the folder's problems."""
-    from hoofbeat.store.signatures import signature_problem
+def _check_signatures(folders: list[Path], signers: Path | None, problems: dict[str, list[str]]) -> dict[str, str]:
+    """Who signed each folder; what is wrong with a signature is added to the folder's problems.
+
+    Without a list of signers, a signature counts only where it is of another manifest: that is a change as well.
+    """
+    from hoofbeat.store.signatures import is_overtaken, signature_problem
 
     signed = {}
     for folder in folders:
+        if signers is None:
+            if not problems[str(folder)] and is_overtaken(folder):
+                problems[str(folder)].append("its manifest is not the one that was signed")
+            continue
         name, problem = signature_problem(folder, signers)
         if problem:
             problems[str(folder)].append(problem)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from hoofbeat.store import Artefact, Manifest
+from hoofbeat.store import Artefact, InputRef, Manifest
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import some_of
 from hoofbeat.window import LIMITED_BY_WINDOW, ContextWindow, windows_of
@@ -73,14 +73,28 @@ def caveats(manifest: Manifest) -> list[str]:
     """What to say beside the figures of a folder, a sentence each."""
     part = part_in_words(manifest)
     told = [f"Only {part} were asked, so no figure is about the whole benchmark." if part else ""]
-    return [each for each in (*told, _cut_off_in_words(manifest)) if each]
+    return [each for each in (*told, _cut_off_in_words(manifest), *map(_changed_in_words, manifest.inputs)) if each]
+
+
+def _changed_in_words(used: InputRef) -> str:
+    if not used.changed:
+        return ""
+    return (
+        f"Files of {used.name} had been changed since Hoofbeat wrote them, and were used: {some_of(used.changed, 3)}."
+    )
 
 
 def folder_caveats(artefacts: Iterable[Artefact]) -> list[str]:
     """The caveats of several folders, each with the names of its folders."""
     found: dict[str, list[str]] = {}
     for artefact in artefacts:
-        for each in caveats(artefact.manifest):
+        changed = some_of(artefact.changed_files(), 3)
+        own = (
+            f"Files were changed after Hoofbeat wrote them, and are shown as they are now: {changed}."
+            if changed
+            else ""
+        )
+        for each in filter(None, (own, *caveats(artefact.manifest))):
             found.setdefault(each, []).append(artefact.path.name)
     return [f"{', '.join(dict.fromkeys(names))}: {each}" for each, names in found.items()]
 

@@ -66,7 +66,8 @@ T = TypeVar("T")
 class InputRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An input: its name, and the hash of its content (for an artefact, of the list of its files' hashes).
 
-    `changed` names files that differ from their artefact's manifest and that the user trusts (`--trust-changed`).
+    `changed` names files that differ from their artefact's manifest and that the user trusts (`--trust-changed`), also
+    those that the artefact itself was made from, as `folder: file`.
     """
 
     name: str
@@ -201,12 +202,20 @@ class Artefact:
 
     def reference(self) -> InputRef:
         """How a manifest names this artefact as an input: by the hash of its files' hashes, whatever made them."""
-        files = self.manifest.files
-        if _changes_are_trusted():
-            files = {name: _current_sha256(inside(self.path, name)) for name in files}
+        files = self._current_files()
         content = content_sha256({"kind": self.manifest.kind, "files": files})
-        changed = tuple(name for name, sha256 in self.manifest.files.items() if sha256 != files[name])
+        inherited = [f"{each.name}: {name}" for each in self.manifest.inputs for name in each.changed]
+        changed = (*self.changed_files(), *inherited)
         return InputRef(name=self.path.name, sha256=content, kind=self.manifest.kind, changed=changed)
+
+    def changed_files(self) -> tuple[str, ...]:
+        """The files that differ from the manifest and are used all the same, because the user trusts changes."""
+        files = self._current_files()
+        return tuple(name for name, sha256 in self.manifest.files.items() if sha256 != files[name])
+
+    def _current_files(self) -> dict[str, str]:
+        files = self.manifest.files
+        return {name: _current_sha256(inside(self.path, name)) for name in files} if _changes_are_trusted() else files
 
     def verify(self) -> list[str]:
         """What differs from the manifest: missing, changed and added files, as lines; empty when all is well.

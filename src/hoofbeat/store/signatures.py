@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store.artefact import MANIFEST, SIGNATURE, open_artefact
-from hoofbeat.store.files import output_errors, read_bytes
+from hoofbeat.store.files import read_bytes, write_bytes
 
 NAMESPACE = "hoofbeat"
 """What the signature is for: one that was made for another purpose does not count."""
@@ -37,13 +38,16 @@ def sign_folder(folder: Path, key: Path) -> Path:
     if not key.is_file():
         raise InputError("there is no such key", where=str(key), fix="make one with ssh-keygen -t ed25519")
     signature = folder / SIGNATURE
-    with output_errors(signature):
-        signature.unlink(missing_ok=True)
-    done = _ssh("-Y", "sign", "-f", str(key), "-n", NAMESPACE, str((folder / MANIFEST).resolve()))
-    if done.returncode or not signature.is_file():
-        raise InputError(
-            f"ssh-keygen could not sign: {_said(done)}", where=str(key), fix="check the key and its passphrase"
-        )
+    with tempfile.TemporaryDirectory() as apart:  # an earlier signature stays where this one can't be made
+        copy = Path(apart) / MANIFEST
+        copy.write_bytes(read_bytes(folder / MANIFEST))
+        done = _ssh("-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(copy))
+        made = Path(apart) / SIGNATURE
+        if done.returncode or not made.is_file():
+            raise InputError(
+                f"ssh-keygen could not sign: {_said(done)}", where=str(key), fix="check the key and its passphrase"
+            )
+        write_bytes(signature, made.read_bytes())
     return signature
 
 
@@ -72,6 +76,15 @@ def signature_problem(folder: Path, signers: Path) -> tuple[str, str]:
     if done.returncode:
         return "", f"the signature does not fit its manifest ({_said(done)})"
     return name, ""
+
+
+def is_overtaken(folder: Path) -> bool:
+    """Whether the signature beside a manifest, whoever made it, is of another manifest than this one."""
+    signature = folder / SIGNATURE
+    if not signature.is_file() or shutil.which("ssh-keygen") is None:
+        return False
+    signed = read_bytes(folder / MANIFEST)
+    return _ssh("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature), data=signed).returncode != 0
 
 
 def _ssh(*words: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
