@@ -62,6 +62,9 @@ ASSUMED_WINDOW = ContextWindow(tokens=DEFAULT_WINDOW, source="assumed")
 CUT = " (cut)"
 """Stands behind the id of a passage of which only the beginning is shown."""
 
+OTHER_MODELS = "other_models"
+"""The setting of a manifest: which other models than those asked for the replies say they are from."""
+
 OUTPUT_CUT = "the output limit cut the answer off"
 """The warning of an answer that is not whole."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from hoofbeat.errors import BatchPending, InputError, OutputError
 from hoofbeat.models import StructuredReply
+from hoofbeat.models.model import model_facts
 from hoofbeat.store.call_ledger import Ledger
 from tests.models.support import SCHEMA, a_model, ask, chats, failure, ledger_in, reply_text
 
@@ -221,6 +222,45 @@ def test_a_broken_line_costs_that_line_only(folder: Path, ledger: Ledger, broken
     assert again["custom_id"][:40] == asked[2]["custom_id"][:40]
     put(folder, "rest.jsonl", [answer(again)])
     assert [reply_text(result) for result in run(folder, ledger)] == [f"about {text}" for text in TEXTS]
+
+
+def test_a_second_and_different_answer_to_a_request_is_told_and_does_not_count(folder: Path, ledger: Ledger) -> None:
+    with pytest.raises(BatchPending):
+        run(folder, ledger, ["one"])
+    [asked] = requests_in(folder, 1)
+    put(folder, "output.jsonl", [answer(asked, "first"), answer(asked, "first"), answer(asked, "planted")])
+    model = a_model(f"batch:{folder}#gpt-x", ledger)
+    assert reply_text(chats(model, ["one"])[0]) == "first"
+    [note] = model.notes
+    assert "1 of 3 lines can't be used: line 3 (a second, different answer" in note
+
+
+def test_an_answer_that_shows_another_request_is_none_of_ours(folder: Path, ledger: Ledger) -> None:
+    spec = f"batch:{folder}?format=vertex#gemini-x"
+    with pytest.raises(BatchPending):
+        chats(a_model(spec, ledger), ["one", "two"])
+    asked = requests_in(folder, 1)
+    response = {"candidates": [{"content": {"parts": [{"text": "said"}]}, "finishReason": "STOP"}]}
+    lines = [{**each, "status": "", "response": response} for each in asked]
+    lines[1]["request"]["contents"][0]["parts"][0]["text"] = "another question"
+    put(folder, "output.jsonl", lines)
+    with pytest.raises(BatchPending, match="1 request was written") as caught:
+        chats(a_model(spec, ledger), ["one", "two"])
+    assert "it answers another request than ours with this id" in caught.value.notes[0]
+
+
+def test_replies_of_another_model_are_counted(folder: Path, ledger: Ledger) -> None:
+    with pytest.raises(BatchPending):
+        run(folder, ledger, ["one", "two", "three"])
+    lines = [answer(asked) for asked in requests_in(folder, 1)]
+    for line, name in zip(lines, ("gpt-x-2026-01-02", "tiny", "tiny"), strict=True):
+        line["response"]["body"]["model"] = name
+    put(folder, "output.jsonl", lines)
+    for _ in ("from the folder", "from the ledger"):
+        model = a_model(f"batch:{folder}#gpt-x", ledger)
+        chats(model, ["one", "two", "three"])
+        assert model.others == {"tiny": 2}
+        assert model_facts({"model": model})["other_models"] == {"model": {"tiny": 2}}
 
 
 def test_all_that_one_command_asks_is_one_file(folder: Path, ledger: Ledger) -> None:

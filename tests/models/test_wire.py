@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hoofbeat.models.reply_text import same_model
 from hoofbeat.models.wire import Dialect, chat_body, classify
 from tests.models.support import ask
 
@@ -45,3 +46,20 @@ def test_what_an_endpoint_can_t_do_is_not_tried_again(status: int, body: bytes) 
 def test_an_embedding_input_that_is_too_long_is_an_overflow() -> None:
     body = b'{"error":{"message":"input (900 tokens) is too large to process","type":"server_error"}}'
     assert classify(500, {}, body).kind == "context-overflow"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "same"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("claude-opus-4-5", "claude-opus-4-5-20251101", True),
+        ("qwen/Qwen3-32B", "Qwen3-32B", True),
+        ("llama3", "llama3:latest", True),
+        ("gpt-4o", "", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("gpt-4", "gpt-4.1", False),
+        ("gpt-4o", "tiny-llama-1b", False),
+    ],
+)
+def test_whether_a_reply_is_from_the_model_that_was_asked(asked: str, said: str, same: bool) -> None:
+    assert same_model(asked, said) is same

@@ -223,6 +223,8 @@ class Screen:
                     f"{model.spec}: {count_of(count, 'reply', 'replies')} in the ledger came from "
                     f"{place[:200]}, where this command sends no calls"
                 )
+            for note in model.notes:
+                self.say(f"warning: {note}")
             if model.check is not None:
                 self._tell_check(model, model.check.model, model.check.texts)
             if model.flagged:

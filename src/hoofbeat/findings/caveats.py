@@ -7,6 +7,7 @@ findings; what had no such effect is a note behind them. Manifests keep it, and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from msgspec import Struct
 from hoofbeat.store import Artefact, InputRef, Manifest
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import some_of
-from hoofbeat.window import LIMITED_BY_WINDOW, ContextWindow, windows_of
+from hoofbeat.window import LIMITED_BY_WINDOW, OTHER_MODELS, ContextWindow, windows_of
 
 LIMIT = "limit"
 IN_ALL = "questions_in_all"
@@ -73,7 +74,25 @@ def caveats(manifest: Manifest) -> list[str]:
     """What to say beside the figures of a folder, a sentence each."""
     part = part_in_words(manifest)
     told = [f"Only {part} were asked, so no figure is about the whole benchmark." if part else ""]
-    return [each for each in (*told, _cut_off_in_words(manifest), *map(_changed_in_words, manifest.inputs)) if each]
+    return [
+        each
+        for each in (
+            *told,
+            _cut_off_in_words(manifest),
+            _others_in_words(manifest),
+            *map(_changed_in_words, manifest.inputs),
+        )
+        if each
+    ]
+
+
+def _others_in_words(manifest: Manifest) -> str:
+    found: Counter[str] = Counter()
+    if isinstance(roles := manifest.settings.get(OTHER_MODELS), dict):
+        for counts in roles.values():
+            found.update(counts)
+    named = [f"{name} ({count:,})" for name, count in found.most_common()]
+    return f"Replies say that another model wrote them than the one asked for: {some_of(named, 3)}." if named else ""
 
 
 def _changed_in_words(used: InputRef) -> str:

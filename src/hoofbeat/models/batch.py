@@ -20,7 +20,7 @@ request it answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.errors import BatchPending, InputError
-from hoofbeat.models.batch_formats import BatchFormat, read_answer, request_id, request_line, unsupported
+from hoofbeat.models.batch_formats import BatchFormat, asked_words, read_answer, request_id, request_line, unsupported
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, ReplyPending, Trouble
 from hoofbeat.models.wire import PLAIN, Dialect
 from hoofbeat.store.files import output_errors
@@ -60,7 +60,7 @@ class BatchBackend:
         self.identity = dialect.identity(identity or f"batch#{name}")
         self.max_in_flight = 1024
         self.folder = folder
-        self._name = name
+        self.name = name
         self._format: BatchFormat = format
         self._dialect = dialect
         self._answers: dict[str, Reply | Trouble] = {}
@@ -77,13 +77,13 @@ class BatchBackend:
         self._answers, self._waiting, self._outbox, self._waited_for, self._notes = {}, {}, {}, set(), []
         with output_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-        asked: dict[int, set[str]] = {}
+        asked: dict[int, dict[str, bytes]] = {}
         answered: set[int] = set()
         paths = sorted(self.folder.glob("*.jsonl"), key=lambda path: (not _REQUESTS.fullmatch(path.name), path.name))
         for path in paths:  # requests first: answers are compared with them
             name = _REQUESTS.fullmatch(path.name)
             if name:
-                asked[int(name.group(1))] = set(_asked(path))
+                asked[int(name.group(1))] = dict(_asked(path))
             elif path.is_file():
                 answered |= self._take(path, asked)
         self._last_number = max([0, *asked, *answered])
@@ -93,10 +93,11 @@ class BatchBackend:
             if number not in answered:
                 self._waiting |= dict.fromkeys(keys, number)
 
-    def _take(self, path: Path, asked: Mapping[int, Collection[str]]) -> set[int]:
+    def _take(self, path: Path, asked: Mapping[int, Mapping[str, bytes]]) -> set[int]:
         """Take a file's answers in; returns the numbers of the request files they answer."""
         numbers: set[int] = set()
         broken: list[str] = []
+        taken: dict[str, Reply | Trouble] = {}
         lines = 0
         for place, line in _lines(path):
             lines += 1
@@ -105,9 +106,14 @@ class BatchBackend:
                 key, number = _split(id)
                 if number in asked and key not in asked[number]:
                     raise ValueError(f"{id[:60]!r} is not the id of a request in requests-{number:03d}.jsonl")
+                if number in asked and asked_words(line) not in (b"", asked[number][key]):
+                    raise ValueError("it answers another request than ours with this id")
+                if isinstance(before := taken.get(id), Reply) and isinstance(outcome, Reply) and before != outcome:
+                    raise ValueError(f"a second, different answer to {id}; the first counts")
             except ValueError as err:
                 broken.append(f"line {place} ({_short(err)})")
                 continue
+            taken[id] = outcome
             numbers.add(number)
             if not isinstance(outcome, Trouble) or not isinstance(self._answers.get(key), Reply):
                 self._answers[key] = outcome
@@ -116,6 +122,11 @@ class BatchBackend:
             more = f" and {len(broken) - _NAMED_LINES} more" if len(broken) > _NAMED_LINES else ""
             self._notes.append(f"{path.name}: {len(broken)} of {lines} lines can't be used: {named}{more}")
         return numbers
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which lines of answers files can't be used."""
+        return tuple(self._notes)
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
         """The answer from the folder; without one, the request is set down for the next file."""
@@ -171,7 +182,7 @@ class BatchBackend:
         return Trouble(kind="unsupported", message="a batch folder can't give relevance scores")
 
     def _line(self, key: str, number: int, request: ChatRequest) -> dict[str, object]:
-        return request_line(f"{key}-{number:03d}", self._name, request, self._format, self._dialect)
+        return request_line(f"{key}-{number:03d}", self.name, request, self._format, self._dialect)
 
     def _parts(self, entries: dict[str, ChatRequest]) -> Iterator[list[str]]:
         """The keys of the requests in the order of the keys, cut where a file would be too long or too large."""
@@ -200,11 +211,11 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise InputError(f"the file can't be read: {err.strerror or err}", where=str(path), fix="check it") from err
 
 
-def _asked(path: Path) -> Iterator[str]:
-    """The keys that a requests file of ours asks for."""
+def _asked(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The keys that a requests file of ours asks for, each with a hash of its words where answers repeat them."""
     for number, line in _lines(path):
         try:
-            yield _split(request_id(line))[0]
+            yield _split(request_id(line))[0], asked_words(line)
         except ValueError as err:
             raise InputError(
                 f"line {number} of this requests file can't be read: {_short(err)}",

@@ -14,6 +14,7 @@ read is told by its shape, line by line, whatever was written.
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -214,6 +215,7 @@ class _Result(Struct):
 
 class _Request(Struct):
     labels: dict[str, str] = field(default_factory=dict)
+    contents: list[_Parts] = field(default_factory=list)
 
 
 class _Line(Struct):
@@ -248,6 +250,14 @@ def request_id(line: bytes) -> str:
         return _decode_line(line).id
     except (msgspec.DecodeError, RecursionError) as err:
         raise ValueError(str(err)) from err
+
+
+def asked_words(line: bytes) -> bytes:
+    """A hash of the words of the request that a line shows: Vertex's answers repeat the request. Empty for others."""
+    request = _decode_line(line).request
+    if request is None or _LABEL not in request.labels:
+        return b""
+    return sha256(_encode([[part.text for part in each.parts] for each in request.contents])).digest()
 
 
 def read_answer(line: bytes) -> tuple[str, Reply | Trouble]:

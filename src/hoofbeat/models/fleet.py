@@ -145,6 +145,12 @@ class FleetBackend:
         return tuple(place for each in self._known.values() for place in each.backend.places)
 
     @property
+    def name(self) -> str:
+        """The name under which the servers know the model."""
+        name: str = self._current[0].backend.name
+        return name
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """What must not be shown: the key, which all servers share."""
         return self._current[0].backend.secrets

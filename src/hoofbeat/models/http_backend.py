@@ -94,7 +94,7 @@ class HttpBackend:
         self.identity = dialect.identity(identity)
         self.max_in_flight = max_in_flight
         self._url = url.rstrip("/")
-        self._name = name
+        self.name = name
         self.key_variable = key_variable
         self._key_required = key_required
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, connect_timeout))
@@ -205,7 +205,7 @@ class HttpBackend:
         listed = self._get(f"{self._url}/models")
         if listed is None:
             return None
-        return _listed(listed, self._name) or _served(self._get(f"{self._url.removesuffix('/v1')}/props"))
+        return _listed(listed, self.name) or _served(self._get(f"{self._url.removesuffix('/v1')}/props"))
 
     def _get(self, url: str) -> object:
         """What a GET answers as JSON: an empty object for any answer that is none, None where nothing answers."""
@@ -219,7 +219,7 @@ class HttpBackend:
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
         """Continue a conversation."""
-        data = await self.post(f"{self._url}/chat/completions", chat_body(self._name, request, self._dialect))
+        data = await self.post(f"{self._url}/chat/completions", chat_body(self.name, request, self._dialect))
         reply = data if isinstance(data, Trouble) else read_chat(data)
         if isinstance(reply, Trouble) or not self.places:
             return reply
@@ -235,11 +235,11 @@ class HttpBackend:
             self._scoring = "forced" if has_tokens(probe) else "echo"
         if self._scoring == "forced":
             return await score_by_forcing(self.post, self._url.removesuffix("/v1"), context, continuation, exact=exact)
-        return await score_by_echo(self.post, self._url, self._name, context, continuation)
+        return await score_by_echo(self.post, self._url, self.name, context, continuation)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
         """Embed texts by the endpoint's `/embeddings`."""
-        body = {"model": self._name, "input": list(texts), "encoding_format": "float"}
+        body = {"model": self.name, "input": list(texts), "encoding_format": "float"}
         rows = await self._rows("embeddings", body, "data", _WireEmbedding, len(texts))
         if isinstance(rows, Trouble):
             return rows
@@ -251,7 +251,7 @@ class HttpBackend:
 
     async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | Trouble:
         """Score texts by the endpoint's `/rerank`, as vLLM, llama.cpp and most services of cross-encoders offer it."""
-        body = {"model": self._name, "query": query, "documents": list(texts)}
+        body = {"model": self.name, "query": query, "documents": list(texts)}
         rows = await self._rows("rerank", body, "results", _WireRelevance, len(texts))
         if isinstance(rows, Trouble):
             return rows

@@ -38,7 +38,7 @@ from hoofbeat.errors import BatchPending, ModelError, ModelMissing
 from hoofbeat.models.bounds import within_bounds
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
 from hoofbeat.models.pacing import Pacer, backoff_seconds
-from hoofbeat.models.reply_text import UnreadableOutput, is_refusal, read_object, repair_request
+from hoofbeat.models.reply_text import UnreadableOutput, is_refusal, read_object, repair_request, same_model
 from hoofbeat.models.requests import (
     OPENAI,
     Backend,
@@ -58,7 +58,7 @@ from hoofbeat.redaction import Redactor, environment_secrets
 from hoofbeat.store.artefact import Cost
 from hoofbeat.store.ledger_base import CallLedger, LedgerEntry
 from hoofbeat.trust import is_loopback
-from hoofbeat.window import ASSUMED_WINDOW, TYPICAL_BYTES_PER_TOKEN, ContextWindow, size
+from hoofbeat.window import ASSUMED_WINDOW, OTHER_MODELS, TYPICAL_BYTES_PER_TOKEN, ContextWindow, size
 
 _NEW_OBJECTS = 50_000
 _SPARE = 4  # windows of at least this many allowances keep one free; what fills a smaller one leaves less for reasoning
@@ -189,6 +189,8 @@ class Model:
         self.cached = 0
         self.elsewhere: Counter[str] = Counter()
         """Endpoints that this model's calls don't go to, and how many of the replies in the ledger came from each."""
+        self.others: Counter[str] = Counter()
+        """Other models than this one that replies say they are from, and how many replies say so."""
         self._used: set[bytes] = set()
         self._tokens_in = 0
         self._tokens_out = 0
@@ -223,6 +225,11 @@ class Model:
     def _places(self) -> tuple[str, ...]:
         """The addresses that replies may come from."""
         return getattr(self.backend, "places", ())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a batch folder has that can't be used."""
+        return getattr(self.backend, "notes", ())
 
     @property
     def endpoints(self) -> tuple[EndpointFigures, ...]:
@@ -333,6 +340,8 @@ class Model:
             result = await self._ask(request, key, body)
         if isinstance(result, Trouble):
             return _failure(result)
+        if not same_model(getattr(self.backend, "name", ""), result.model):
+            self.others[result.model] += 1
         if result.finish == "refusal" or is_refusal(result.text):
             return Failure(kind="refusal", message=result.text[:300] or "refused by the endpoint's content filter")
         if result.finish == "length" and not result.text:
@@ -821,12 +830,14 @@ def model_facts(models: Mapping[str, Model]) -> dict[str, object]:
     `windows`: how large the windows are that texts were fitted into, and how that is known. `prices`: where the price
     of a model is from that nobody configured. `addresses`: where calls go, if the identity does not say it. Models for
     which none of it matters are left out. `instructions`: what texts that a model was shown tell it to do, and in how
-    many requests (`prompts.instructions`). `checks`: which model looked for more of them, and in how many texts.
+    many requests (`prompts.instructions`). `other_models`: which other models replies say they are from. `checks`:
+    which model looked for more instructions, and in how many texts.
     """
     windows = {role: msgspec.to_builtins(model.window) for role, model in models.items() if model.fitted}
     prices = {role: model.price.source for role, model in models.items() if model.price and model.price.source}
     addresses = {role: model.address for role, model in models.items() if model.address}
     instructions = {role: _most_flagged(model) for role, model in models.items() if model.flagged}
+    others = {role: dict(sorted(model.others.items())) for role, model in models.items() if model.others}
     checks = {
         role: {"model": model.check.model.identity, "texts": model.check.texts, "requests not checked": model.unchecked}
         for role, model in models.items()
@@ -834,6 +845,7 @@ def model_facts(models: Mapping[str, Model]) -> dict[str, object]:
     }
     found = {
         "windows": windows, "prices": prices, "addresses": addresses, "instructions": instructions, "checks": checks,
+        OTHER_MODELS: others,
     }  # fmt: skip
     return {name: each for name, each in found.items() if each}
 

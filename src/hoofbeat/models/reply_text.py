@@ -281,3 +281,18 @@ def repair_request(request: ChatRequest, reply: Reply, problem: UnreadableOutput
         Message(role="user", content=ask),
     )
     return msgspec.structs.replace(request, messages=messages)
+
+
+_EDITION = re.compile(r"[-:@](?:v?\d[\d.-]*|latest|preview)(?:[-:@](?:\d[\d.-]*|latest|preview))*")
+
+
+def same_model(asked: str, said: str) -> bool:
+    """Whether the model that a reply names is the one asked for: the same name, with a date or a maker or without.
+
+    A reply that names none, and a backend whose models have no name there, say nothing.
+    """
+    if not asked or not said:
+        return True
+    one, two = (name.casefold().rpartition("/")[2] for name in (asked, said))
+    short, long = sorted((one, two), key=len)
+    return long.startswith(short) and (long == short or _EDITION.fullmatch(long[len(short) :]) is not None)
