@@ -12,6 +12,7 @@ from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.corpus_import import other_files_note
 from hoofbeat.corpus.roles import CASE_ROLES
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
+from hoofbeat.findings.caveats import caveats
 from hoofbeat.store import Artefact
 from tests.corpus.checks import check_offsets
 from tests.helpers import shared_data
@@ -98,6 +99,8 @@ def test_bad_files_and_duplicates_are_listed(source: Path, tmp_path: Path) -> No
         "not well-formed XML": 1,
         "same content": 2,
     }
+    [told] = caveats(artefact.manifest)
+    assert told.startswith("1 document was left out, because another one has the same id.")
 
 
 def test_files_of_other_formats_are_counted(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def caveats(manifest: Manifest) -> list[str]:
             *told,
             _cut_off_in_words(manifest),
             _others_in_words(manifest),
+            _same_ids_in_words(manifest),
             *map(_changed_in_words, manifest.inputs),
         )
         if each
@@ -93,6 +94,15 @@ def _others_in_words(manifest: Manifest) -> str:
             found.update(counts)
     named = [f"{name} ({count:,})" for name, count in found.most_common()]
     return f"Replies say that another model wrote them than the one asked for: {some_of(named, 3)}." if named else ""
+
+
+def _same_ids_in_words(manifest: Manifest) -> str:
+    if manifest.kind != "corpus" or not (count := manifest.counts.reasons.get("id already used", 0)):
+        return ""
+    return (
+        f"{count:,} document{'s were' if count != 1 else ' was'} left out, because another one has the same id. For "
+        "files of one name in several folders, give ids in a table: a column id beside file, with --facets-from."
+    )
 
 
 def _changed_in_words(used: InputRef) -> str:

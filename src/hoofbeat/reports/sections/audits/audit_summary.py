@@ -328,7 +328,9 @@ def more_leads(facts: AuditFacts, spans: RateIntervals, prefix: str) -> tuple[Le
     silent = share_in_words(found.r_abs.count, found.pairs, spans.r_abs, "pair")
     leads = [Lead(f"In {silent} a source does not address the question.", f"#{prefix}-coverage", "See who")]
     if failed := sum(found.failed.values()):
-        leads.append(Lead(f"{count_of(failed, 'comparison')} failed and count in no rate."))
+        many = count_of(failed, "comparison")
+        leads.append(Lead(f"{many} failed and {'counts' if failed == 1 else 'count'} as no disagreement: shares of all "
+                          "pairs or all questions may be too low."))  # fmt: skip
     return tuple(leads)
 
 
