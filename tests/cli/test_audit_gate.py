@@ -263,6 +263,14 @@ def test_sarif_has_what_the_standard_requires(audits: Path) -> None:
         ("reopened > 0", "reopened in 'reopened > 0' needs --decisions", ()),
         ("against_reference > 0", "needs --reference", ()),
         ("", "can't be read", ()),
+        ("share_disagree > 50", 'write "share_disagree > 50%"', ()),
+        ("share_disagree >= 120%", "it is a number from 0 to 1, or from 0% to 100%", ()),
+        ("share_disagree > 1", "can never hold", ()),
+        ("share_disagree_change < -1", "can never hold", ()),
+        ("lost_pairs < 0", "lost_pairs is a whole number, 0 or more", ()),
+        ("changed_judges == 0.5", "can never hold", ()),
+        ("disagreements > 3 and disagreements < 4", "can never hold", ()),
+        ("failed_pairs > 5%", "leave out the % after 5", ()),
         ("reopened > 0", "no decisions found", ("--decisions", "nowhere.db")),
         ("against_reference > 0", "'Elm' is not a source", ("--reference", "Elm")),
     ],
@@ -292,6 +300,15 @@ def test_a_figure_without_a_value_fails_its_condition_and_says_so(tmp_path: Path
     assert judge_condition(both, figures).failed is False
     with pytest.raises(UsageError):
         parse_condition("disagreements")
+
+
+def test_a_condition_that_can_hold_is_taken() -> None:
+    for each in (
+        "share_disagree > 99.9%", "share_disagree >= 1", "share_disagree_change > 5%", "share_disagree_change < 0",
+        "lost_pairs > 1000000000000000000", "changed_judges <= 0", "disagreements > 3 and disagreements < 5",
+        "undecided != 0 and undecided != 1", "share_disagree > 20% and share_disagree < 20.1%",
+    ):  # fmt: skip
+        assert parse_condition(each).text == each
 
 
 def test_compare_shows_old_and_new_words_also_under_the_same_label(audits: Path) -> None:
