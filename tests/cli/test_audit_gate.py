@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import FIGURES, judge_condition, parse_condition
-from hoofbeat.audit.disagreement_cases import read_cases
+from hoofbeat.audit.disagreement_cases import read_cases, read_decisions
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Answer, Failure, TraceStep
 from hoofbeat.review.review_store import ReviewStore
@@ -119,6 +119,27 @@ def test_what_was_decided_is_carried_into_the_next_audit(audits: Path) -> None:
     assert [row[name] for name in ("question", "state", "status", "owner", "local position", "note", "signed by")] == [
         "q1", "closed", "accepted", "Ward 3", "Six weeks here.", "'=1+1", "Dr. Ada",
     ]  # fmt: skip
+
+
+def test_a_file_of_decisions_keeps_them_all_and_is_not_lost(audits: Path) -> None:
+    decide(audits, "before", {("q1", "alder", "brook"): "accepted", ("q2", "alder", "brook"): "open"})
+    decide(audits, "before", {("q1", "alder", "brook"): "escalated"}, base=1)
+    three = ("audit", "cases", "before", "--decisions", "review.db", "-o", "team.json")
+    hoofbeat(*three, folder=audits)
+    there = read_decisions(audits / "team.json")
+    assert len(there) == 3
+    write_audit(audits / "smaller", invented_pairs({"q2": "ddx"}))
+    words = ("audit", "cases", "smaller", "-o", "team.json")
+    refused = hoofbeat(*words, folder=audits, code=1).stderr
+    assert "this file has 3 decisions that this command did not read" in refused
+    done = hoofbeat(*words, "--decisions", "team.json", folder=audits)
+    assert "3 cases and 2 decisions (1 on no case of this audit) → team.json" in done.stdout
+    assert read_decisions(audits / "team.json") == there
+    for name in ("mine.csv", "mine.json"):
+        (audits / name).write_text("my own notes\n", encoding="utf-8")
+        refused = hoofbeat("audit", "cases", "after", "-o", name, folder=audits, code=1).stderr
+        assert "Not overwritten: not a file that Hoofbeat wrote" in refused
+        assert (audits / name).read_text(encoding="utf-8") == "my own notes\n"
 
 
 def test_the_reference_ranks_who_contradicts_us(audits: Path) -> None:
