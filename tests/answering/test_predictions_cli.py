@@ -55,7 +55,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_a_file_can_not_name_people_as_an_exam_does(tmp_path: Path) -> None:
-    row = {"id": "q1", "predicted": "A", "answer": "A"}
+    row: dict[str, object] = {"id": "q1", "predicted": "A", "answer": "A"}
     for named, words in (({"model": "human:Dr. House"}, ()), ({}, ("--model", "human:Dr. House"))):
         _file(tmp_path, row | named)
         done = hoofbeat("predictions", "given.jsonl", *words, "-o", "run", folder=tmp_path, code=1)
