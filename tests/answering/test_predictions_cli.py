@@ -54,6 +54,16 @@ def test_a_bad_line_is_named_and_nothing_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_file_can_not_name_people_as_an_exam_does(tmp_path: Path) -> None:
+    row: dict[str, object] = {"id": "q1", "predicted": "A", "answer": "A"}
+    for named, words in (({"model": "human:Dr. House"}, ()), ({}, ("--model", "human:Dr. House"))):
+        _file(tmp_path, row | named)
+        done = hoofbeat("predictions", "given.jsonl", *words, "-o", "run", folder=tmp_path, code=1)
+        assert "'human:', which only people who took an exam get" in done.stderr
+        assert "line 1" in done.stderr
+        assert not (tmp_path / "run").exists()
+
+
 def test_free_text_is_to_be_judged_next_and_missing_gold_answers_are_said(tmp_path: Path) -> None:
     row = {"id": "q1", "question": "What treats scurvy?", "model": "invented", "predicted": "Vitamin C, by mouth."}
     (tmp_path / "bare.jsonl").write_text(json.dumps(row) + "\n")

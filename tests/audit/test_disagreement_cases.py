@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
+from time import time
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -167,6 +170,35 @@ def test_decisions_are_written_and_read_back(tmp_path: Path) -> None:
     for name, words in (("other", "format 'x/1'"), ("broken", "not a decisions file")):
         with pytest.raises(InputError, match=words):
             read_decisions(tmp_path / f"{name}.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"at": 1e300}, "`at` is 1e+300"),
+        ({"at": -1e15}, "in the future or before 1970"),
+        ({"at": time() + 7e4 * 86_400}, "in the future"),
+        ({"status": "follow", "follow": "elm"}, "`follow` is 'elm'; it must be 'alder' or 'brook'"),
+        ({"status": "follow"}, "`follow` is ''; it must be"),
+        ({"follow": "brook"}, "empty for the status open"),
+        ({"name": " "}, "nobody has signed it"),
+        ({"version": 1}, "another decision has this version"),
+        ({"version": 0}, "versions count from 1"),
+        ({"case": "0" * 16}, "`seen` is not this case"),
+        ({"seen": {"text": "Another question?"}}, "`seen` is not this case"),
+    ],
+)
+def test_decisions_that_nobody_can_have_signed_are_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    case = read_cases(an_audit(tmp_path / "a", {"q1": "dcc"}))[0]
+    first = decided(case, "open")
+    made = json.loads(decisions_json([first, replace(first, version=2)]))
+    if seen := change.get("seen"):
+        change = {"seen": made["decisions"][1]["seen"] | seen}
+    made["decisions"][1] |= change
+    (tmp_path / "d.json").write_text(json.dumps(made), encoding="utf-8")
+    with pytest.raises(InputError, match="1 decision can't be used:\ndecision 2 ") as caught:
+        read_decisions(tmp_path / "d.json")
+    assert words in str(caught.value)
 
 
 def test_a_worklist_for_a_spreadsheet_runs_nothing(tmp_path: Path) -> None:

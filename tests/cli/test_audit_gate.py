@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_gate import FIGURES, judge_condition, parse_condition
-from hoofbeat.audit.disagreement_cases import read_cases
+from hoofbeat.audit.disagreement_cases import read_cases, read_decisions
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Answer, Failure, TraceStep
 from hoofbeat.review.review_store import ReviewStore
@@ -119,6 +119,27 @@ def test_what_was_decided_is_carried_into_the_next_audit(audits: Path) -> None:
     assert [row[name] for name in ("question", "state", "status", "owner", "local position", "note", "signed by")] == [
         "q1", "closed", "accepted", "Ward 3", "Six weeks here.", "'=1+1", "Dr. Ada",
     ]  # fmt: skip
+
+
+def test_a_file_of_decisions_keeps_them_all_and_is_not_lost(audits: Path) -> None:
+    decide(audits, "before", {("q1", "alder", "brook"): "accepted", ("q2", "alder", "brook"): "open"})
+    decide(audits, "before", {("q1", "alder", "brook"): "escalated"}, base=1)
+    three = ("audit", "cases", "before", "--decisions", "review.db", "-o", "team.json")
+    hoofbeat(*three, folder=audits)
+    there = read_decisions(audits / "team.json")
+    assert len(there) == 3
+    write_audit(audits / "smaller", invented_pairs({"q2": "ddx"}))
+    words = ("audit", "cases", "smaller", "-o", "team.json")
+    refused = hoofbeat(*words, folder=audits, code=1).stderr
+    assert "this file has 3 decisions that this command did not read" in refused
+    done = hoofbeat(*words, "--decisions", "team.json", folder=audits)
+    assert "3 cases and 2 decisions (1 on no case of this audit) → team.json" in done.stdout
+    assert read_decisions(audits / "team.json") == there
+    for name in ("mine.csv", "mine.json"):
+        (audits / name).write_text("my own notes\n", encoding="utf-8")
+        refused = hoofbeat("audit", "cases", "after", "-o", name, folder=audits, code=1).stderr
+        assert "Not overwritten: not a file that Hoofbeat wrote" in refused
+        assert (audits / name).read_text(encoding="utf-8") == "my own notes\n"
 
 
 def test_the_reference_ranks_who_contradicts_us(audits: Path) -> None:
@@ -263,6 +284,14 @@ def test_sarif_has_what_the_standard_requires(audits: Path) -> None:
         ("reopened > 0", "reopened in 'reopened > 0' needs --decisions", ()),
         ("against_reference > 0", "needs --reference", ()),
         ("", "can't be read", ()),
+        ("share_disagree > 50", 'write "share_disagree > 50%"', ()),
+        ("share_disagree >= 120%", "it is a number from 0 to 1, or from 0% to 100%", ()),
+        ("share_disagree > 1", "can never hold", ()),
+        ("share_disagree_change < -1", "can never hold", ()),
+        ("lost_pairs < 0", "lost_pairs is a whole number, 0 or more", ()),
+        ("changed_judges == 0.5", "can never hold", ()),
+        ("disagreements > 3 and disagreements < 4", "can never hold", ()),
+        ("failed_pairs > 5%", "leave out the % after 5", ()),
         ("reopened > 0", "no decisions found", ("--decisions", "nowhere.db")),
         ("against_reference > 0", "'Elm' is not a source", ("--reference", "Elm")),
     ],
@@ -292,6 +321,15 @@ def test_a_figure_without_a_value_fails_its_condition_and_says_so(tmp_path: Path
     assert judge_condition(both, figures).failed is False
     with pytest.raises(UsageError):
         parse_condition("disagreements")
+
+
+def test_a_condition_that_can_hold_is_taken() -> None:
+    for each in (
+        "share_disagree > 99.9%", "share_disagree >= 1", "share_disagree_change > 5%", "share_disagree_change < 0",
+        "lost_pairs > 1000000000000000000", "changed_judges <= 0", "disagreements > 3 and disagreements < 5",
+        "undecided != 0 and undecided != 1", "share_disagree > 20% and share_disagree < 20.1%",
+    ):  # fmt: skip
+        assert parse_condition(each).text == each
 
 
 def test_compare_shows_old_and_new_words_also_under_the_same_label(audits: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from hoofbeat import teaching
 from hoofbeat.corpus import import_corpus
+from hoofbeat.store.call_ledger import Ledger
 from tests.cli.support import hoofbeat, invented_benchmark, json_of
 
 
@@ -37,6 +38,22 @@ def test_a_file_inside_an_artefact_or_of_another_sort_is_not_written(folder: Pat
     (folder / "ledger.sqlite").write_bytes(b"")
     done = hoofbeat("ledger", "export", "ledger.sqlite", "--ledger", "ledger.sqlite", "--json", folder=folder, code=2)
     assert "must end in .jsonl" in json_of(done)["error"]
+
+
+def test_a_file_that_hoofbeat_did_not_write_is_not_replaced(folder: Path) -> None:
+    stats = ["corpus", "stats", "cases", "--scheme", "none", "--tokenizer", "none", "--plot", "mine.svg"]
+    aging = ["corpus", "aging", "bench", "--corpus", "cases", "--citations", "citations.csv", "-o", "mine.tsv"]
+    export = ["ledger", "export", "mine.jsonl", "--ledger", "ledger.sqlite"]
+    Ledger(folder / "ledger.sqlite").close()
+    (folder / "citations.csv").write_text("citing,cited,case_report\n", encoding="utf-8")
+    for words in (stats, aging, export):
+        mine = folder / next(word for word in words if word.startswith("mine."))
+        mine.write_text("my own notes\n", encoding="utf-8")
+        assert "not a file that Hoofbeat wrote" in hoofbeat(*words, folder=folder, code=1).stderr
+        assert mine.read_text(encoding="utf-8") == "my own notes\n"
+        mine.unlink()
+        for _ in range(2):  # its own file it writes again
+            hoofbeat(*words, folder=folder)
 
 
 def test_a_folder_that_nobody_named_is_kept_if_it_was_made_from_something_else(folder: Path) -> None:

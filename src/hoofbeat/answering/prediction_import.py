@@ -367,7 +367,7 @@ class _Importing:
         value = row.values.get(self.fields.predicted) if self.fields.predicted else None
         base = Answer(
             question=name,
-            model=row.name(self.fields.model) or self.wanted.model,
+            model=self._model(row),
             condition=self._condition(row),
             sample=_sample(row, self.fields.sample),
             protocol=self.protocol,
@@ -387,6 +387,19 @@ class _Importing:
         else:
             found = ParsedChoice(None, "none", "the prediction is empty")
         return structs.replace(base, options=options, choice=found.choice, reading=found.words)
+
+    def _model(self, row: PredictionRow) -> str:
+        """Who answered. Only an exam gives answers of people: a file can't say that a model is one of them."""
+        from hoofbeat.findings.outcomes import HUMAN  # noqa: PLC0415 - not for help
+
+        name = row.name(self.fields.model) or self.wanted.model
+        if name.startswith(HUMAN):
+            raise bad(
+                row,
+                f"the name {name!r} begins with {HUMAN!r}, which only people who took an exam get",
+                "give another name; people's answers come from an exam: hoofbeat review export EXAM",
+            )
+        return name
 
     def _condition(self, row: PredictionRow) -> str:
         said = row.name(self.fields.condition) or self.wanted.condition

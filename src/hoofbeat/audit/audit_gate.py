@@ -12,6 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -136,9 +137,51 @@ def parse_condition(text: str) -> GateCondition:
             close = get_close_matches(match["name"], FIGURES, n=3, cutoff=0.5)
             known = f"did you mean {' or '.join(close)}?" if close else f"use one of: {', '.join(FIGURES)}"
             raise UsageError(f"there is no figure {match['name']!r} in the condition {text!r}", fix=known)
-        number = float(match["number"]) / (100 if match["percent"] else 1)
-        terms.append(GateComparison(match["name"], match["sign"], number))
+        terms.append(GateComparison(match["name"], match["sign"], _number(match, text)))
+    for name in dict.fromkeys(term.name for term in terms):
+        _refuse_impossible(name, [term for term in terms if term.name == name], text)
     return GateCondition(text=" ".join(text.split()), terms=tuple(terms))
+
+
+def _number(match: re.Match[str], text: str) -> float:
+    """The number of a comparison; one that is no value of its figure is refused."""
+    name, written, percent = match["name"], match["number"], match["percent"]
+    number = float(written) / (100 if percent else 1)
+    if percent and not name.startswith("share"):
+        raise UsageError(f"{name} in {text!r} is a count, not a percentage", fix=f"leave out the % after {written}")
+    if name.startswith("share") and not _least(name) <= number <= 1:
+        is_percentage = not percent and abs(number) <= 100
+        raise UsageError(
+            f"{name} in {text!r} can't be {written}{percent}: it is {_range(name)}",
+            fix=f'write "{name} {match["sign"]} {written}%"' if is_percentage else "write a number from that range",
+        )
+    return number
+
+
+def _refuse_impossible(name: str, terms: Sequence[GateComparison], text: str) -> None:
+    """Refuse a condition that no value of a figure meets: it could never fail the gate, and would end a default."""
+    numbers = [term.number for term in terms]
+    if name.startswith("share"):
+        ends = sorted({_least(name), *numbers, 1.0})
+        values = [*ends, *((low + high) / 2 for low, high in pairwise(ends))]
+    else:
+        values = [0.0, *(each for number in numbers for each in (number // 1, number // 1 + 1, number // 1 * 2))]
+    if not any(value >= _least(name) and all(term.holds({name: value}) for term in terms) for value in values):
+        raise UsageError(
+            f"the condition {text!r} can never hold, so the gate could not fail by it: {name} is {_range(name)}",
+            fix=f'write, for example, "{name} > {"20%" if name.startswith("share") else 0}"',
+        )
+
+
+def _least(name: str) -> float:
+    return -1.0 if name == "share_disagree_change" else 0.0
+
+
+def _range(name: str) -> str:
+    """What values a figure can have, in words."""
+    if name.startswith("share"):
+        return f"a number from {_least(name):.0f} to 1, or from {_least(name):.0%} to 100%"
+    return "a whole number, 0 or more"
 
 
 def with_defaults(conditions: Sequence[GateCondition]) -> list[GateCondition]:

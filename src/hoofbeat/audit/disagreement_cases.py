@@ -9,8 +9,9 @@ review store, or in a file that was exported from it; an audit's folder never ho
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from pathlib import Path
+from time import time
 
 import msgspec
 from msgspec import Struct, field
@@ -34,6 +35,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Question
 from hoofbeat.store.files import read_bytes
+from hoofbeat.store.sheets import refuse_lines
 from hoofbeat.store.tables import UNREADABLE, write_csv
 from hoofbeat.text import for_quote_matching, some_of
 
@@ -42,7 +44,11 @@ _NAMED = 8
 
 def case_id(question: Question, a: str, b: str) -> str:
     """What a case is called in every audit that asks this question of these sources."""
-    content = "\0".join((question.id, question.full_text, *sorted((a, b))))
+    return _case_id(question.id, question.full_text, a, b)
+
+
+def _case_id(question: str, text: str, a: str, b: str) -> str:
+    content = "\0".join((question, text, *sorted((a, b))))
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
 
 
@@ -292,6 +298,7 @@ def _facets(source: AuditSource) -> list[str]:
 # Files
 
 FORMAT = "hoofbeat-decisions/1"
+_CLOCKS_DIFFER = 86_400.0  # seconds
 
 
 class DecisionsFile(Struct, kw_only=True):
@@ -303,7 +310,7 @@ class DecisionsFile(Struct, kw_only=True):
 
 
 def read_decisions(path: Path) -> list[CaseDecision]:
-    """Every version of the decisions in a file that was exported as JSON."""
+    """Every version of the decisions in a file that was exported as JSON; what nobody can have signed is refused."""
     try:
         found = msgspec.json.decode(read_bytes(path), type=DecisionsFile)
     except UNREADABLE as err:
@@ -316,7 +323,35 @@ def read_decisions(path: Path) -> list[CaseDecision]:
         raise InputError(
             f"the decisions file has the format {found.format!r}", where=str(path), fix=f"this version reads {FORMAT}"
         )
+    problems: list[str] = []
+    earlier: set[tuple[str, int]] = set()
+    for number, each in enumerate(found.decisions, start=1):
+        if problem := _what_is_wrong(each, earlier):
+            problems.append(f"decision {number} (case {each.case}, version {each.version}): {problem}")
+        earlier.add((each.case, each.version))
+    fix = "correct them, or export them again: hoofbeat audit cases -o FILE.json; nothing was written"
+    refuse_lines(problems, path, fix, kind="decision")
     return found.decisions
+
+
+def _what_is_wrong(decision: CaseDecision, earlier: Container[tuple[str, int]]) -> str:
+    """Why nobody can have signed this; nothing where somebody can."""
+    seen = decision.seen
+    a, b = seen.sources
+    if not decision.case == seen.id == _case_id(seen.question, seen.text, a, b):
+        return "`seen` is not this case: its question or sources are others"
+    if decision.version < 1:
+        return "versions count from 1"
+    if (decision.case, decision.version) in earlier:
+        return "another decision has this version"
+    if not decision.name.strip():
+        return "`name` is empty, so nobody has signed it"
+    if not 0 <= decision.at <= time() + _CLOCKS_DIFFER:
+        return f"`at` is {decision.at:g}, which is in the future or before 1970"
+    if decision.follow not in (seen.sources if decision.status == "follow" else ("",)):
+        wanted = f"{a!r} or {b!r}" if decision.status == "follow" else f"empty for the status {decision.status}"
+        return f"`follow` is {decision.follow!r}; it must be {wanted}"
+    return ""
 
 
 def decisions_json(decisions: Iterable[CaseDecision], rows: Sequence[WorklistRow] = ()) -> bytes:

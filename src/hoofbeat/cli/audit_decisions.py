@@ -20,6 +20,7 @@ from hoofbeat.audit.audit_gate import (
 )
 from hoofbeat.audit.case_records import STATES, CaseDecision, CaseState, WorklistRow, newest
 from hoofbeat.audit.disagreement_cases import (
+    COLUMNS,
     count_states,
     decisions_json,
     find_reference,
@@ -33,8 +34,8 @@ from hoofbeat.audit.disagreement_cases import (
 from hoofbeat.audit.gate_formats import result_words
 from hoofbeat.audit.source_names import SourceNames
 from hoofbeat.cli.console import Screen, is_replaced, note_target, replaced_note
-from hoofbeat.cli.session import command_words, decisions_option, json_option, output_option
-from hoofbeat.errors import UsageError
+from hoofbeat.cli.session import check_file, command_words, decisions_option, json_option, output_option
+from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.reports.comparison.gate_page import FAILED, GATE, GateOptions, write_gate
 from hoofbeat.reports.tables import Column, count_of
 from hoofbeat.store import InputRef, check_target
@@ -44,6 +45,8 @@ from hoofbeat.text import cut
 
 _PATH = click.Path(path_type=Path)
 _SHOWN = 20
+_OURS = {".csv": ",".join(COLUMNS).encode(), ".json": rb'"format": ?"hoofbeat-decisions/'}
+"""What the beginning of a file of cases has, by suffix."""
 
 
 class KnownDecisions(Struct, frozen=True, kw_only=True):
@@ -103,28 +106,32 @@ def cases_command(
 ) -> None:
     """List the disagreements of AUDIT as cases, each with its state: new, open, escalated, reopened or closed.
 
-    Write .json to carry decisions over to the next audit (--decisions), .csv for a spreadsheet.
+    Write .json to carry all decisions to the next audit (--decisions), .csv for a spreadsheet.
     """
     screen = Screen(as_json=as_json, on_stdout=True)
-    if output is not None and output.suffix not in (".csv", ".json"):
-        raise UsageError(f"cases can't be written to {output.name!r}", fix="name a .csv or a .json file")
+    if output is not None:
+        if output.suffix not in _OURS:
+            raise UsageError(f"cases can't be written to {output.name!r}", fix="name a .csv or a .json file")
+        check_file(output, output.suffix, ours=_OURS[output.suffix])
     note_target(click.get_current_context(), output)
     opened = Audit.open(audit)
     chosen = find_reference(opened, reference)
     known = known_decisions(decisions)
     versions = known.versions if known else ()
+    _refuse_loss(output, versions)
+    decided = newest(versions)
     cases = read_cases(opened)
-    rows = worklist(opened, cases, newest(versions), reference=chosen)
+    rows = worklist(opened, cases, decided, reference=chosen)
     shown = [row for row in rows if not states or row.state in states]
-    lost = lost_note(opened, newest(versions))
+    without_case = len(decided.keys() - {row.case.id for row in rows})
+    lost = lost_note(opened, decided)
     if lost:
         Screen(as_json=as_json).say(lost)
     if output is not None:
         if output.suffix == ".csv":
             write_worklist(output, shown, opened.names)
         else:
-            there = {row.case.id for row in rows}
-            write_bytes(output, decisions_json([each for each in versions if each.case in there], shown))
+            write_bytes(output, decisions_json(versions, shown))
     ranked = opponents(cases, chosen, opened) if chosen else []
     if as_json:
         screen.emit(
@@ -134,6 +141,8 @@ def cases_command(
                 "cases": msgspec.to_builtins(shown),
                 "opponents": msgspec.to_builtins(ranked),
                 "sources": {name.id: name.full for name in opened.names},
+                "decisions": len(decided),
+                "decisions_without_case": without_case,
                 **({"file": str(output), "replaced": is_replaced(output)} if output else {}),
             }
         )
@@ -146,7 +155,24 @@ def cases_command(
         columns: list[str | Column] = ["source", *(Column(name, "count") for name in titles)]
         screen.table(columns, [(opened.names.full(o.source), o.strongest, o.serious, o.cases) for o in ranked])
     if output is not None:
-        click.echo(f"Wrote {len(shown):,} of {count_of(len(rows), 'case')} → {output}{replaced_note(output)}")
+        kept = ""
+        if decided and output.suffix == ".json":
+            outside = f" ({without_case:,} on no case of this audit)" if without_case else ""
+            kept = f" and {count_of(len(decided), 'decision')}{outside}"
+        click.echo(f"Wrote {len(shown):,} of {count_of(len(rows), 'case')}{kept} → {output}{replaced_note(output)}")
+
+
+def _refuse_loss(output: Path | None, versions: Sequence[CaseDecision]) -> None:
+    """Refuse to replace a file with decisions that are not among those that were read."""
+    if output is None or output.suffix != ".json" or not output.is_file() or not output.stat().st_size:
+        return
+    known = set(versions)
+    if lost := sum(each not in known for each in read_decisions(output)):
+        raise OutputError(
+            f"Not overwritten: this file has {count_of(lost, 'decision')} that this command did not read",
+            where=str(output),
+            fix=f"add --decisions {output}, or name another file",
+        )
 
 
 def _show_cases(screen: Screen, names: SourceNames, rows: Sequence[WorklistRow], shown: Sequence[WorklistRow]) -> None:

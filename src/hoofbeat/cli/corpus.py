@@ -246,7 +246,7 @@ def aging_command(
     """List the questions of BENCHMARK whose source documents are no longer rare, by newer citations."""
     began = time.monotonic()
     screen = Screen(as_json=as_json)
-    check_file(output, ".tsv")
+    check_file(output, ".tsv", ours="\t".join(HEADER).encode())
     bench = Benchmark.open(benchmark)
     corpus = find_corpus(corpus_path, bench.artefact)
     rows = aging_rows(bench, corpus, citations, RarityLimits(year=year, total=total, other=other), before=before)

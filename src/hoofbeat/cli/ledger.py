@@ -20,6 +20,8 @@ from hoofbeat.store.postgres import is_postgres
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.text import duration
 
+_EXPORTED = rb'\A\{"key":"[^"]*","model":'
+
 
 def _open(path: str | None) -> CallLedger:
     place = ledger_place(path, load_config().ledger)
@@ -62,7 +64,7 @@ def stats_command(ledger_path: str | None, as_json: bool) -> None:
 def export_command(target: Path, ledger_path: str | None, model: str | None, as_json: bool) -> None:
     """Write calls as JSON lines to TARGET. The model `replay:TARGET` answers from that file."""
     screen = Screen(as_json=as_json)
-    check_file(target, ".jsonl")
+    check_file(target, ".jsonl", ours=_EXPORTED)
     note_target(click.get_current_context(), target)
     with _open(ledger_path) as ledger:
         count = write_jsonl(target, ledger.entries(model=model), private=True)

@@ -340,22 +340,42 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
     return wrapped
 
 
-def check_file(path: Path | None, suffix: str) -> None:
-    """Refuse a file to write that could be something else: the wrong suffix, a folder, a file inside an artefact."""
+_OURS = {".html": b"Hoofbeat", ".svg": b'class="hb"'}
+_HEAD = 4000
+
+
+def check_file(path: Path | None, suffix: str, *, ours: bytes = b"") -> None:
+    """Refuse a file to write that could be something else: the wrong suffix, a folder, a file inside an artefact.
+
+    A file that is there must begin as those that Hoofbeat writes do: `ours` is a pattern of what they have.
+    """
     if path is None:
         return
     if path.suffix != suffix or path.is_dir():
         raise UsageError(f"the name of this file must end in {suffix}", where=str(path), fix=f"name a {suffix} file")
     if not path.resolve().parent.is_dir():
         raise OutputError("this folder does not exist", where=str(path.parent), fix="create it, or name another file")
-    if suffix == ".html" and path.exists() and b"Hoofbeat" not in path.read_bytes()[:4000]:
-        raise OutputError("Not overwritten: not a file that Hoofbeat wrote", where=str(path), fix="name another file")
+    if not _may_replace(path, ours or _OURS.get(suffix, b"")):
+        raise OutputError(
+            "Not overwritten: not a file that Hoofbeat wrote",
+            where=str(path),
+            fix="name another file, or move this one",
+        )
     if (path.resolve().parent / "manifest.json").exists():
         raise OutputError(
             "this file would be inside a Hoofbeat folder, which must not change",
             where=str(path),
             fix="choose a place outside that folder",
         )
+
+
+def _may_replace(path: Path, ours: bytes) -> bool:
+    """Whether nothing of somebody else's is there: no file, an empty one, or one that begins as ours do."""
+    if not path.is_file():
+        return True
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    return not head or re.search(ours, head) is not None
 
 
 _UNRECORDED = {"--on", "--index", "--shards"}

@@ -21,13 +21,15 @@ _DELIMITERS = (",", ";", "\t")
 _OLD_WINDOWS = "cp1252"
 
 
-def refuse_lines(problems: Sequence[str], path: Path, fix: str = "correct these lines; nothing was written") -> None:
-    """Say of all lines at once what is wrong with them; nothing happens where nothing is."""
+def refuse_lines(
+    problems: Sequence[str], path: Path, fix: str = "correct these lines; nothing was written", *, kind: str = "line"
+) -> None:
+    """Say of all lines (or what else a problem is of) at once what is wrong with them; nothing happens without any."""
     if not problems:
         return
     more = f"\nand {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
     raise InputError(
-        "\n".join([f"{len(problems)} line{'s' * (len(problems) != 1)} can't be used:", *problems[:_MAX_PROBLEMS]])
+        "\n".join([f"{len(problems)} {kind}{'s' * (len(problems) != 1)} can't be used:", *problems[:_MAX_PROBLEMS]])
         + more,
         where=str(path),
         fix=fix,

@@ -132,6 +132,15 @@ def test_what_is_wrong_is_told_with_its_lines(audit: Audit, packets: Packets, tm
         assert lines[7] == "line 9: the row has no item"
 
 
+def test_names_that_the_packets_do_not_have_are_said(audit: Audit, packets: Packets, tmp_path: Path) -> None:
+    theirs = [row | {"annotator": "Dr. B"} for row in rows_of(packets, "annotator-1")]
+    files = [saved(tmp_path / "a.csv", theirs), saved(tmp_path / "b.csv", rows_of(packets, "annotator-2"))]
+    assert human_labels(audit, files, packets=packets).notes == (
+        "names that the packets do not have: Dr. B. A person with two names counts as two people",
+    )
+    assert human_labels(audit, files).notes == ()
+
+
 def test_lines_are_counted_as_an_editor_counts_them(audit: Audit, packets: Packets, tmp_path: Path) -> None:
     rows = rows_of(packets)
     rows[0]["note"] = "one\ntwo\nthree"
@@ -164,8 +173,12 @@ def test_two_files_by_one_person_are_refused(audit: Audit, packets: Packets, tmp
         human_labels(audit, [one, two], packets=packets)
     for row in rows:
         row["annotator"] = ""
-    one, two = saved(tmp_path / "one.csv", rows), saved(tmp_path / "two.csv", rows)
-    assert human_labels(audit, [one, two], packets=packets).annotators == ("one", "two")
+    one, two = saved(tmp_path / "one.csv", rows), saved(tmp_path / "two.csv", rows, delimiter=";")
+    with pytest.raises(InputError, match=r"the same rows in the same order as ") as caught:
+        human_labels(audit, [one, two], packets=packets)
+    assert caught.value.where == str(two)
+    rows[0]["note"] = "Not sure."
+    assert human_labels(audit, [one, saved(two, rows)], packets=packets).annotators == ("one", "two")
 
 
 def test_adjudicated_labels_are_of_some_items_only(audit: Audit, packets: Packets, tmp_path: Path) -> None:

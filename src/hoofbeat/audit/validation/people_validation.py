@@ -33,6 +33,7 @@ from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.sheets import refuse_lines
+from hoofbeat.store.tables import content_sha256
 from hoofbeat.text import caseless
 
 _MAX_PROBLEMS = 10
@@ -107,6 +108,7 @@ def human_labels(
     taken = _Taken(said={}, places={}, empty={})
     for rows in read:
         _take(rows, how, taken)
+    _refuse_copies(read)
     if packets is not None:
         _check_complete(taken, packets, partial)
     decided = _Taken(said={}, places={}, empty={})
@@ -126,7 +128,7 @@ def human_labels(
         adjudicated=dict(sorted(final.items())),
         annotators=tuple(sorted(taken.said)),
         empty=taken.empty,
-        notes=_notes(read, settled, taken),
+        notes=_notes(read, settled, taken, packets.design.annotators if packets else ()),
     )
 
 
@@ -137,6 +139,21 @@ def _rows(path: Path) -> AnnotatorFile:
         fix="use the packet's own file with its first line, as CSV or JSONL",
     )
     return read_rows(path, missing)
+
+
+def _refuse_copies(files: Sequence[AnnotatorFile]) -> None:
+    """Refuse two files that differ in the annotator at most: one person would count as two who agree on everything."""
+    seen: dict[str, Path] = {}
+    for file in files:
+        rows = content_sha256([{name: cells[name] for name in cells if name != "annotator"} for _, cells in file.rows])
+        if rows in seen:
+            raise InputError(
+                f"this file has the same rows in the same order as {seen[rows]}",
+                where=str(file.path),
+                fix="give each person's file once; for two people who agree on everything, put all rows into one file "
+                "with a column `annotator`",
+            )
+        seen[rows] = file.path
 
 
 def _known(
@@ -233,11 +250,17 @@ def _check_complete(taken: _Taken, packets: Packets, partial: bool) -> None:
             )
 
 
-def _notes(read: Sequence[AnnotatorFile], settled: AnnotatorFile | None, taken: _Taken) -> tuple[str, ...]:
+def _notes(
+    read: Sequence[AnnotatorFile], settled: AnnotatorFile | None, taken: _Taken, named: Sequence[str]
+) -> tuple[str, ...]:
     notes = [f"{rows.path.name}: {rows.note}" for rows in [*read, *([settled] if settled else [])] if rows.note]
     notes += [
         f"{who or 'nobody'}: {count} items without a label" for who, count in sorted(taken.empty.items()) if count
     ]
+    if named and (others := sorted(taken.said.keys() - set(named))):
+        notes.append(
+            f"names that the packets do not have: {', '.join(others)}. A person with two names counts as two people"
+        )
     if taken.unasked:
         notes.append(f"{taken.unasked} ratings of significance are ignored: their labels take none")
     if taken.unrated:
