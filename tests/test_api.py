@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -13,11 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
+import polars
 import pytest
 
 import hoofbeat as hb
 from hoofbeat import aio, api, teaching
 from hoofbeat.calls import asynchronous, verb
+from hoofbeat.python_arguments import ANY_SEED, LIMITS
 from tests.cli.support import hoofbeat
 from tests.models.fault_server import FaultServer
 
@@ -257,3 +262,105 @@ def test_public_names_are_listed_documented_and_loaded_late() -> None:
     )
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [hb.__version__, "['hoofbeat', 'hoofbeat.version']"]
+
+
+def test_limits_of_numbers_are_those_of_the_command() -> None:
+    verbs = {
+        "corpus": "import_corpus", "build": "build", "retrieve": "retrieve", "answer": "answer", "judge": "judge",
+        "audit": "audit_sources", "check": "check", "leakage": "check_leakage", "report": "report", "run": "run_paper",
+        "ask": "ask_corpora", "compare": "compare", "benchmark": "import_benchmark",
+    }  # fmt: skip
+    compared = set()
+    for command, verb_name in verbs.items():
+        found: Any = importlib.import_module(f"hoofbeat.cli.{command}").command
+        if command in ("corpus", "benchmark"):
+            found = found.commands["import"]
+        elif command == "build":
+            found = found.get_command(click.Context(found), "ogcare")
+        arguments = inspect.signature(getattr(api, verb_name)).parameters
+        for option in found.params:
+            kind = option.type
+            if option.name in arguments and isinstance(kind, click.IntRange | click.FloatRange):
+                limits = LIMITS[option.name]
+                assert (kind.min, kind.max) == tuple(None if math.isinf(each) else each for each in limits[:2]), option
+                assert limits.open == (kind.min_open and kind.max_open), option
+                compared.add(option.name)
+            if option.name == "seed":
+                assert isinstance(kind, click.IntRange) == (verb_name not in ANY_SEED), verb_name
+    assert compared == LIMITS.keys() - {"count_from"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("retrieve", {"limit": -1}, "limit can't be -1"),
+        ("find_evidence", {"limit": 0}, "give a whole number of 1 or more"),
+        ("build", {"corpus": "none", "limit": 0}, "limit can't be 0"),
+        ("audit_sources", {"questions": "none", "limit": -1}, "limit can't be -1"),
+        ("audit_sources", {"questions": "none", "economy": 1.0}, "give a number between 0 and 1"),
+        ("answer", {"instruction": "short"}, "use one of: best, brief"),
+        ("answer", {"protocols": "lettr"}, "did you mean letter"),
+        ("answer", {"samples": 0}, "samples can't be 0"),
+        ("answer", {"samples": 2.0}, "samples can't be 2.0"),
+        ("answer", {"temperature": -1}, "give a number from 0 to 2"),
+        ("answer", {"temperature": "hot"}, "temperature can't be 'hot'"),
+        ("answer", {"seed": "a"}, "seed can't be 'a'"),
+        ("answer", {"limit": "2"}, "limit can't be '2'"),
+        ("answer", {"reasoning": -5}, "reasoning can't be -5"),
+        ("answer", {"conditions": [3]}, "conditions can't be"),
+        ("answer", {"progress": True}, "progress=hb.SILENT for none"),
+        ("answer", {"estimate": "yes"}, "give True or False"),
+        ("answer", {"model": lambda text: text}, "hb.import_predictions"),
+        ("retrieve", {"lines": [object()]}, "hb.load_plugin"),
+        ("check", {"left_out": ["laeks"]}, "did you mean leaks"),
+        ("check_leakage", {"left_out": ["naer"]}, "did you mean near"),
+        ("judge", {"probes": "ordre"}, "did you mean order"),
+        ("judge", {"probe_size": -5}, "probe_size can't be -5"),
+        ("judge", {"humans": [3]}, "a path"),
+        ("import_corpus", {"facets": ["a"]}, "a dictionary of texts"),
+        ("import_corpus", {"mapping": {"id": 3}}, "a dictionary of texts"),
+    ],
+)
+def test_values_that_the_command_refuses_are_refused(name: str, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(hb.HoofbeatError) as raised:
+        getattr(hb, name)("nowhere", **options)
+    assert said in str(raised.value)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
+
+
+def test_tables_in_memory_are_refused_with_what_to_do() -> None:
+    frame = polars.DataFrame({"question": ["When?"]})
+    calls: tuple[Callable[[Any], object], ...] = (hb.import_benchmark, hb.import_predictions, hb.import_corpus)
+    for call in calls:
+        with pytest.raises(hb.HoofbeatError, match="write_csv"):
+            call(frame)
+    with pytest.raises(hb.HoofbeatError, match="not a list of 2"):
+        hb.judge(["a", "b"])  # type: ignore[call-overload]
+
+
+def test_one_path_stands_for_a_list(by_command: Path, tmp_path: Path) -> None:
+    def refused(call: Callable[[], object]) -> str:
+        with pytest.raises(hb.HoofbeatError) as raised:
+            call()
+        return str(raised.value)
+
+    bench, run, rankings = by_command / "bench", by_command / "run", by_command / "rankings"
+    both = [rankings / "01-bm25", rankings / "02-bm25-k1-0.5"]
+    there = str(tmp_path / "none.csv")
+    assert "none.csv" in refused(lambda: hb.judge(run, tmp_path / "a", humans=there, progress=hb.SILENT))
+    assert "none.csv" in refused(lambda: hb.report(run, tmp_path / "a", errors=there, progress=hb.SILENT))
+    assert "none.csv" in refused(lambda: hb.retrieve(bench, output=tmp_path / "a", runs=there, progress=hb.SILENT))
+    assert "none.csv" in refused(lambda: hb.check(bench, tmp_path / "a", answers=there, progress=hb.SILENT))
+    assert "judg" in refused(lambda: hb.compare(both, tmp_path / "a", judged=there, progress=hb.SILENT))
+
+
+def test_a_mapping_may_be_a_dictionary(tmp_path: Path) -> None:
+    (tmp_path / "asked.csv").write_text("qid,q,a\n7,Which fever follows travel?,malaria\n", encoding="utf-8")
+    fields = {"id": "qid", "text": "q", "answer": "a"}
+    bench = hb.import_benchmark(tmp_path / "asked.csv", tmp_path / "bench", mapping=fields, progress=hb.SILENT)
+    assert [each.id for each in bench.questions] == ["7"]
+    same = hb.import_benchmark(
+        tmp_path / "asked.csv", tmp_path / "same", mapping="id=qid,text=q,answer=a", progress=hb.SILENT
+    )
+    assert same.manifest.settings == bench.manifest.settings

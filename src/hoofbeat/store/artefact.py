@@ -16,6 +16,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections import Counter
@@ -136,6 +137,14 @@ class Manifest(Struct, frozen=True, kw_only=True):
     files: dict[str, str] = field(default_factory=dict)
     notice: str = "Research software. Not for clinical use."
 
+    @property
+    def command_text(self) -> str:
+        """The command as it is typed, or the call as it was written in Python."""
+        is_call = len(self.command) == 1 and self.command[0].startswith(_CALL)
+        return self.command[0] if is_call else shlex.join(self.command)
+
+
+_CALL = "hoofbeat."
 
 MANIFEST = "manifest.json"
 SIGNATURE = "manifest.json.sig"
@@ -179,13 +188,28 @@ class Artefact:
                 fix="check that this is the right folder",
             )
         path = inside(self.path, name)
-        if not _changes_are_trusted() and _current_sha256(path) != self.manifest.files[name]:
+        if not _changes_are_trusted() and (not path.is_file() or _current_sha256(path) != self.manifest.files[name]):
+            self.refuse_replaced()
             raise ArtefactError(
                 f"{name} is not what this {self.manifest.kind}'s manifest says: it has changed since it was written",
                 where=str(self.path),
                 fix="restore the folder or make it again; --trust-changed uses it as it is, and the result says so",
             )
         return path
+
+    def refuse_replaced(self) -> None:
+        """Refuse to go on where another folder is in this one's place: it has been replaced since it was opened."""
+        try:
+            now = open_artefact(self.path).manifest
+        except ArtefactError:  # whoever reads it says what is wrong with it
+            return
+        if _content_of(now) != _content_of(self.manifest):
+            raise ArtefactError(
+                f"a later call replaced this {self.manifest.kind}: the folder now has other results than this object",
+                where=str(self.path),
+                fix="use the object that the later call returned, or open the folder again; to keep both results, "
+                "make this one again in another folder (output=… in Python)",
+            )
 
     def record(self, name: str, kind: type[T], *, what: str) -> T:
         """A JSON file of the artefact; `what` names it where it can't be read."""
@@ -228,6 +252,11 @@ class Artefact:
             elif file_sha256(path) != expected:
                 problems.append(f"{name} has changed since it was written")
         return problems
+
+
+def _content_of(manifest: Manifest) -> Manifest:
+    """A manifest without how the folder was made: two calls that give the same results differ only in that."""
+    return msgspec.structs.replace(manifest, command=[], version="", revision="", title="")
 
 
 def file_reference(path: Path, kind: str = "file") -> InputRef:
