@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -364,3 +365,128 @@ def test_a_mapping_may_be_a_dictionary(tmp_path: Path) -> None:
         tmp_path / "asked.csv", tmp_path / "same", mapping="id=qid,text=q,answer=a", progress=hb.SILENT
     )
     assert same.manifest.settings == bench.manifest.settings
+
+
+def test_an_object_whose_folder_was_replaced_is_refused(
+    by_command: Path, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options: dict[str, Any] = {"model": server.spec(), "ledger": tmp_path / "ledger.sqlite", "progress": hb.SILENT}
+    with warnings.catch_warnings(action="ignore"):
+        first = hb.answer(by_command / "bench", limit=2, **options)
+        same = hb.answer(str(by_command / "bench"), "run", limit=2, **options)
+        assert first.answers == same.answers, "the same results, written in another way"
+        first = hb.open(first)
+        second = hb.answer(by_command / "bench", limit=2, conditions="bm25 @1", **options)
+        assert isinstance(first, hb.Run)
+        for use in (
+            lambda: hb.judge(first, "judged", by="rouge-l", progress=hb.SILENT),
+            lambda: hb.report([first], "report", progress=hb.SILENT),
+            lambda: first.answers,
+            lambda: first.table("answers"),
+        ):
+            with pytest.raises(hb.HoofbeatError, match="a later call replaced this run"):
+                use()
+        assert hb.judge(second, "judged", by="rouge-l", progress=hb.SILENT).judgments
+
+
+def _warned(call: Callable[[], object]) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert {each.filename for each in caught} <= {__file__}
+    return [str(each.message) for each in caught]
+
+
+def test_what_the_command_warns_of_is_a_python_warning(
+    by_command: Path, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options: dict[str, Any] = {"ledger": tmp_path / "ledger.sqlite", "progress": hb.SILENT}
+    asked: dict[str, Any] = {"sources": HANDBOOKS, "question_ids": "tq-01", "line": "bm25"}
+    asked_csv = tmp_path / "asked.csv"
+    asked_csv.write_text("question,answer\nfault=policy 1?,a\nfault=policy 2?,b\nLast?,c\n", encoding="utf-8")
+    refused = hb.import_benchmark(asked_csv, "refused", progress=hb.SILENT)
+    told = _warned(lambda: hb.answer(refused, "failed", model=server.spec(), limit=2, **options))
+    assert any("2 of 2 answers failed" in each and "The same call" in each for each in told), told
+    assert any("Only the first 2 of 3 questions" in each for each in told), told
+    told = _warned(
+        lambda: hb.audit_sources(by_command / "handbooks", "teaching", model=server.spec(), **asked, **options)
+    )
+    assert any(each.startswith("No two sources answer the same question") for each in told), told
+    told = _warned(lambda: hb.judge("failed", "small", by="equivalence", **options))
+    assert any("is too small to judge answers" in each for each in told), told
+    empty = hb.import_corpus(teaching.handbook_files()[:1], "books", progress=hb.SILENT)
+    told = _warned(lambda: hb.build("teaching", empty, "empty"))
+    assert [each.partition(",")[0] for each in told] == ["Nothing was kept. Kept 0 questions"]
+
+
+@pytest.mark.parametrize("way", ["inside a loop", "awaited", "in a task"])
+def test_warnings_point_at_the_caller_from_any_thread(way: str, by_command: Path, tmp_path: Path) -> None:
+    bench = by_command / "bench"
+
+    async def walk() -> None:
+        options: dict[str, Any] = {"lines": "bm25", "limit": 2, "progress": hb.SILENT}
+        if way == "inside a loop":
+            hb.retrieve(bench, output=tmp_path / "a", **options)
+        elif way == "awaited":
+            await hb.aio.retrieve(bench, output=tmp_path / "a", **options)
+        else:
+            await asyncio.gather(hb.aio.retrieve(bench, output=tmp_path / "a", **options))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(walk())
+    ours = [each for each in caught if "Only the first 2" in str(each.message)]
+    assert [each.filename for each in ours] == [__file__]
+    assert "hb." in Path(__file__).read_text(encoding="utf-8").splitlines()[ours[0].lineno - 1]
+
+
+def test_the_leaderboard_has_accuracy_with_its_interval(by_command: Path) -> None:
+    found = hb.leaderboard(by_command / "judged")
+    assert found.columns == [
+        "protocol", "model", "condition", "accuracy", "low", "high", "right", "planned", "unscored", "questions",
+        "clusters",
+    ]  # fmt: skip
+    assert found.height == 2
+    assert set(found["planned"]) == {3}
+    for row in found.iter_rows(named=True):
+        if row["accuracy"] is not None:
+            assert row["low"] <= row["accuracy"] == row["right"] / row["planned"] <= row["high"]
+
+
+def test_a_table_is_found_without_its_folder(by_command: Path) -> None:
+    report = hb.open(by_command / "report")
+    whole = next(name for name in report.tables if name.endswith("leaderboard.csv"))
+    short = Path(whole)
+    assert short.parent.name
+    for name in (short.stem, short.name, whole):
+        assert report.table(name).equals(report.table(whole))
+
+
+def test_an_empty_table_of_rejected_items_has_its_columns(by_command: Path) -> None:
+    assert hb.open(by_command / "cases").table("rejected").columns == ["source", "reason"]
+    assert set(hb.open(by_command / "filtered").table("rejected").columns) >= {"id", "step", "reason"}
+
+
+def test_a_report_shows_a_call_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "asked.csv").write_text("question\nWhich fever follows travel?\n", encoding="utf-8")
+    bench = hb.import_benchmark(str(tmp_path / "asked.csv"), tmp_path / "bench", progress=hb.SILENT)
+    [call] = bench.manifest.command
+    assert bench.manifest.command_text == call
+    report = hb.report(bench, tmp_path / "report", formats="markdown", progress=hb.SILENT)
+    assert call in report.artefact.file("report.md").read_text(encoding="utf-8")
+
+
+def test_teaching_takes_no_options_and_costs_nothing(by_command: Path, tmp_path: Path) -> None:
+    cases = by_command / "cases"
+    assert hb.build("teaching", cases, tmp_path / "a", estimate=True).calls == 0
+    with pytest.raises(hb.HoofbeatError, match="does not use limit"):
+        hb.build("teaching", cases, tmp_path / "a", limit=3)
+    with pytest.raises(hb.HoofbeatError, match="has no split 'nope'"):
+        hb.retrieve(by_command / "bench", "bm25", tmp_path / "a", split="nope", progress=hb.SILENT)
+    assert not (tmp_path / "a").exists()
+
+
+def test_only_public_names_are_offered() -> None:
+    assert {name for name in dir(hb) if not name.startswith("__")} == set(hb.__all__) - {"__version__"}

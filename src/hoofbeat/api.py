@@ -20,6 +20,8 @@ from hoofbeat.progress import Progress, default_progress
 from hoofbeat.store.artefact import ArtefactFolder
 
 if TYPE_CHECKING:
+    import polars
+
     from hoofbeat.answering import Run
     from hoofbeat.ask.ask_records import AskResult
     from hoofbeat.audit import Audit, AuditPlan
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
 __all__ = [
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
-    "import_benchmark", "import_corpus", "import_predictions", "judge", "load_plugin", "report", "retrieve",
-    "run_paper", "verify",
+    "import_benchmark", "import_corpus", "import_predictions", "judge", "leaderboard", "load_plugin", "report",
+    "retrieve", "run_paper", "verify",
 ]  # fmt: skip
 
 Names = str | Sequence[str]
@@ -156,12 +158,16 @@ def build(
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.corpus import Corpus
+    from hoofbeat.models import Estimate
     from hoofbeat.recipes import build_teaching
     from hoofbeat.recipes.build_plan import plan_build
     from hoofbeat.recipes.recipe import find_recipe
 
     documents = Corpus.open(folder_path(corpus))
     if recipe == "teaching":
+        _refuse_for_teaching(limit=limit, second=second, committee=_names(committee), **parameters)
+        if estimate:
+            return Estimate(max_money=0.0)
         return Benchmark(build_teaching(documents, folder_path(output), command=command_words()))
     with _session(ledger, config, budget, reasoning) as session:
         plan = plan_build(
@@ -279,6 +285,7 @@ def retrieve(
         _warn_if_small("rerank or rewrite searches", *(name or model for name in plan.language_models()))
         encoders = UsedModels(load)
         indexes = plan.collection.indexes(progress or default_progress(), models=encoders)
+        warn([indexes.trouble])
         for artefact, _ in rank(plan, indexes, place, load=load, encoders=encoders):
             warn(remarks(artefact))
             made.append(RankingsFolder(artefact))
@@ -323,6 +330,7 @@ def find_evidence(
     with late_models(model, lambda: _session(ledger, config, budget, reasoning), budget) as load:
         encoders = UsedModels(load)
         indexes = collection.indexes(progress or default_progress(), models=encoders)
+        warn([indexes.trouble])
         made = find_evidence(plan, indexes, folder_path(output), models=UsedModels(load), encoders=encoders)
     warn(stage_notes(made))
     return ArtefactFolder(made)
@@ -452,6 +460,7 @@ def import_predictions(
         command=command_words(),
         progress=progress or default_progress(),
     )
+    warn([predictions.gold_note(made)])
     return Run(made)
 
 
@@ -526,7 +535,7 @@ def judge(
     no model load none.
     """
     from hoofbeat.judging import JudgmentFolder
-    from hoofbeat.judging.judge_plan import plan_judging
+    from hoofbeat.judging.judge_plan import plan_judging, vote_notes
     from hoofbeat.judging.query_answers import open_answers
     from hoofbeat.models import Estimate
 
@@ -556,9 +565,9 @@ def judge(
         warn(plan.notes)
         if plan.job.judges:
             _warn_if_small("judge answers", *_names(judge))
-        return JudgmentFolder(
-            plan.write(folder_path(output), command=command_words(), progress=progress or default_progress())
-        )
+        made = plan.write(folder_path(output), command=command_words(), progress=progress or default_progress())
+        warn(vote_notes(made.manifest))
+        return JudgmentFolder(made)
 
 
 @overload
@@ -1318,11 +1327,14 @@ def _audited(
 ) -> Audit:
     """Write the folder of an audit that is planned."""
     from hoofbeat import audit
-    from hoofbeat.audit.audit_plan import uncompared_note
+    from hoofbeat.audit.audit_plan import pack_note, uncompared_note
     from hoofbeat.audit.validation.judge_trial import trial_of, untried_note
+    from hoofbeat.prompts.packs import DEFAULT_PACK
 
     _warn_if_small("compare answers", *choices.specs)
     tried = trial_of(choices.trial, models.compares, plan.pack) if choices.trial is not None else None
+    pack = pack_note(plan.pack, plan.questions, plan.sources) if choices.pack == DEFAULT_PACK else ""
+    warn([pack if pack.startswith("warning") else ""])
     warn([uncompared_note(plan), "" if tried else untried_note(models.compares, plan.pack, choices.pack, output)])
     made = audit.audit_sources(
         plan,
@@ -1336,6 +1348,19 @@ def _audited(
         progress=progress,
     )
     return audit.Audit(made)
+
+
+@verb
+def leaderboard(folder: PathLike) -> polars.DataFrame:
+    """The accuracy of every model and condition in a run or in judgments, with its 95% interval, as a data frame.
+
+    Best first, each protocol by itself. Answers without a score count as `unscored` and stay in `planned`; `clusters`
+    are groups of questions from the same documents, which the interval keeps together.
+    """
+    from hoofbeat.reports.sections.scores.score_frame import leaderboard_frame
+    from hoofbeat.store import open_artefact
+
+    return leaderboard_frame(open_artefact(folder_path(folder), ("run", "judgments")))
 
 
 @verb
@@ -1391,6 +1416,14 @@ def _warn_if_small(task: str, *specs: str) -> None:
 
     if note := too_small_note(specs, task):
         warn([f'{note}: "openai:NAME", "http://HOST:PORT/v1#NAME" or "{USEFUL}"'])
+
+
+def _refuse_for_teaching(**given: object) -> None:
+    """Refuse what would have no effect: the questions are written, and all documents of the corpus are used."""
+    from hoofbeat.errors import UsageError
+
+    if idle := [name for name, value in given.items() if value]:
+        raise UsageError(f"the recipe teaching does not use {', '.join(idle)}", fix=f"leave out {', '.join(idle)}")
 
 
 def _fields(given: FieldNames | None) -> str:

@@ -589,7 +589,7 @@ class ArtefactFolder:
         return [name for name in self.manifest.files if name.endswith(_TABLES)]
 
     def table(self, name: str) -> polars.DataFrame:
-        """One table as a Polars data frame; the suffix of the file may be left out.
+        """One table as a Polars data frame; the folder and the suffix of the file may be left out.
 
         Documents, questions, answers, judgments and hits have the same columns in every folder.
         """
@@ -597,7 +597,15 @@ class ArtefactFolder:
         file = self.artefact.file(listed)
         if file.suffix == ".parquet":
             return read_parquet(file)
+        if listed == _REJECTED and not file.stat().st_size:
+            return _empty_frame(self._rejected_columns())
         return _read_lines(file, listed) if file.suffix == ".jsonl" else _read_cells(file)
+
+    def _rejected_columns(self) -> tuple[str, ...]:
+        """What a table of rejected items has in a folder of this kind, also where it has no row."""
+        if self.artefact.has("funnel.tsv"):  # filters and recipes: each step rejects
+            return ("id", "step", "reason", "details")
+        return ("source", "reason") if self.kind == "corpus" else ("id", "reason", "step")
 
     def pandas(self, name: str) -> pandas.DataFrame:
         """One table as a pandas data frame; pandas must be installed."""
@@ -612,7 +620,9 @@ class ArtefactFolder:
         if name in self.tables:
             return name
         short = {each: str(PurePosixPath(each).with_suffix("")) for each in self.tables}
-        same = [each for each in self.tables if short[each] == name]
+        same = [each for each in self.tables if short[each] == name] or [
+            each for each in self.tables if name in (PurePosixPath(each).name, PurePosixPath(each).stem)
+        ]
         if len(same) != 1:
             known = ", ".join(self.tables) or "none"
             which = f"{len(same)} tables are called {name}" if same else f"this {self.kind} has no table {name}"
@@ -659,6 +669,15 @@ def _figure(value: object) -> str:
     if isinstance(value, dict) and not any(isinstance(each, dict | list) for each in value.values()):
         return ", ".join(f"{each} {name}" for name, each in value.items())
     return "" if isinstance(value, dict | list) else str(value)
+
+
+_REJECTED = "rejected.jsonl"
+
+
+def _empty_frame(columns: Iterable[str]) -> polars.DataFrame:
+    import polars  # noqa: PLC0415 - as below
+
+    return polars.DataFrame(schema=dict.fromkeys(columns, polars.String))
 
 
 def _read_lines(file: Path, name: str) -> polars.DataFrame:
