@@ -81,12 +81,12 @@ _CHOICES = {
 _MODELS = ("model", "second", "second_model", "committee", "judge", "economy_model")
 _LINES = ("lines", "line", "retrievers")
 _MODEL_FIX = (
-    'name a model as text: "openai:NAME", or "http://HOST:PORT/v1#NAME". To use a function of your own, serve it at '
+    'name a model as text: "openai:NAME", or "http://HOST:PORT/v1#NAME". To use a Python function, serve it at '
     "such an address in the form of OpenAI's API, or write its answers to a file and read them with "
     "hb.import_predictions"
 )
 _LINE_FIX = (
-    'write a retriever line as text: "bm25 + dense". To use a stage of your own, put it into a file, load that with '
+    'write a retriever line as text: "bm25 + dense". To use your stage, put it into a file, load the file with '
     'hb.load_plugin("my_stage.py"), and write the name of the stage in the line'
 )
 _PROGRESS_FIX = "leave it out for bars, or use progress=hb.SILENT for none"
