@@ -488,5 +488,11 @@ def test_teaching_takes_no_options_and_costs_nothing(by_command: Path, tmp_path:
     assert not (tmp_path / "a").exists()
 
 
+def test_names_of_sources_are_shown(by_command: Path) -> None:
+    audit = hb.open(by_command / "audit")
+    assert isinstance(audit, hb.Audit)
+    assert all(source in repr(audit.names) for source in HANDBOOKS)
+
+
 def test_only_public_names_are_offered() -> None:
     assert {name for name in dir(hb) if not name.startswith("__")} == set(hb.__all__) - {"__version__"}

@@ -328,6 +328,7 @@ def find_evidence(
     ).first(limit)
     plan = plan_rankings(collection, read_lines([line]), where=_names(where), measures=(), command=command_words())
     with late_models(model, lambda: _session(ledger, config, budget, reasoning), budget) as load:
+        _warn_if_small("rerank or rewrite searches", *(name or model for name in plan.language_models()))
         encoders = UsedModels(load)
         indexes = collection.indexes(progress or default_progress(), models=encoders)
         warn([indexes.trouble])
