@@ -35,6 +35,10 @@ def verb(
             "test it: hoofbeat audit trial --judge http://127.0.0.1:1/v1#m --by x. Or leave `by` out",
         ),
         ("add --unknown to it", "add --unknown to it"),
+        ("choose another folder with -o", "choose another folder with `output`"),
+        ("build it: hoofbeat build teaching x -o y", "build it: hoofbeat build teaching x -o y"),
+        ("Run the same command again", "Run the same call again"),
+        ("--trust-changed uses it", "`HOOFBEAT_TRUST_CHANGED=1` uses it"),
     ],
 )
 def test_options_are_arguments(told: str, expected: str) -> None:

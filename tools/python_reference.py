@@ -29,9 +29,9 @@ Every public name of `import hoofbeat as hb`, written from the code by `tools/py
 """
 VERBS = (
     "open", "import_corpus", "filter_corpus", "build", "retrieve", "find_evidence", "answer", "import_predictions",
-    "judge", "audit_sources", "audit_answers", "check", "check_leakage", "compare", "report", "run_paper",
-    "ask_corpora", "import_benchmark", "export", "create_study", "export_labels", "export_exam", "apply_reviews",
-    "verify", "load_plugin",
+    "judge", "leaderboard", "audit_sources", "audit_answers", "check", "check_leakage", "compare", "report",
+    "run_paper", "ask_corpora", "import_benchmark", "export", "create_study", "export_labels", "export_exam",
+    "apply_reviews", "verify", "load_plugin",
 )  # fmt: skip
 FOLDERS = (
     "ArtefactFolder", "Corpus", "Benchmark", "RankingsFolder", "Run", "JudgmentFolder", "Audit", "CheckFolder",
@@ -50,6 +50,8 @@ OTHERS = {
 TYPES = {
     "PathLike": "a path as text or `pathlib.Path`, or a folder object that another verb returned.",
     "Names": "one name as text, or a list of names.",
+    "Paths": "one `PathLike`, or a list of them.",
+    "FieldNames": "text such as `id=key,text=question`, or a dictionary of texts.",
     "Progress": "an object with a method `task` that shows long work; `hb.SILENT` is one.",
 }
 """Names in signatures that are not classes of Hoofbeat's own."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         import_corpus,
         import_predictions,
         judge,
+        leaderboard,
         load_plugin,
         report,
         retrieve,
@@ -73,6 +74,7 @@ _HOMES = {
         "audit_sources", "check", "check_leakage", "compare", "report", "ask_corpora", "import_benchmark", "export",
         "verify", "load_plugin", "run_paper",
         "audit_answers", "find_evidence", "create_study", "export_labels", "export_exam", "apply_reviews",
+        "leaderboard",
     ),
     "hoofbeat.folders": ("CheckFolder", "LeakageFolder", "RankingsFolder", "ReportFolder"),
     "hoofbeat.store.artefact": ("ArtefactFolder",),
@@ -100,8 +102,8 @@ __all__ = [
     "LeakageFolder", "Passage", "Question", "RankingsFolder", "ReportFolder", "Run", "Span", "__version__", "aio",
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
-    "import_benchmark", "import_corpus", "import_predictions", "judge", "keeping_indexes", "load_plugin", "open",
-    "report", "retrieve", "run_paper", "running_on", "verify",
+    "import_benchmark", "import_corpus", "import_predictions", "judge", "keeping_indexes", "leaderboard", "load_plugin",
+    "open", "report", "retrieve", "run_paper", "running_on", "verify",
 ]  # fmt: skip
 
 
@@ -118,4 +120,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES, "aio"})
+    """The public names, and Python's own of a module: what this file imports for itself is not offered."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

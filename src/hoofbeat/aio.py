@@ -12,8 +12,8 @@ from hoofbeat.calls import asynchronous
 __all__ = [
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
-    "import_benchmark", "import_corpus", "import_predictions", "judge", "report", "retrieve", "run_paper",
-    "verify",
+    "import_benchmark", "import_corpus", "import_predictions", "judge", "leaderboard", "report", "retrieve",
+    "run_paper", "verify",
 ]  # fmt: skip
 
 import_corpus = asynchronous(api.import_corpus)
@@ -23,6 +23,7 @@ retrieve = asynchronous(api.retrieve)
 answer = asynchronous(api.answer)
 import_predictions = asynchronous(api.import_predictions)
 judge = asynchronous(api.judge)
+leaderboard = asynchronous(api.leaderboard)
 audit_sources = asynchronous(api.audit_sources)
 check = asynchronous(api.check)
 check_leakage = asynchronous(api.check_leakage)

@@ -8,18 +8,20 @@ when it is called.
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from hoofbeat.calls import command_words, in_python_words, verb
+from hoofbeat.calls import command_words, telling, verb, warn
 from hoofbeat.folders import CheckFolder, LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path, folders_in
 from hoofbeat.progress import Progress, default_progress
 from hoofbeat.store.artefact import ArtefactFolder
 
 if TYPE_CHECKING:
+    import polars
+
     from hoofbeat.answering import Run
     from hoofbeat.ask.ask_records import AskResult
     from hoofbeat.audit import Audit, AuditPlan
@@ -38,22 +40,28 @@ if TYPE_CHECKING:
 __all__ = [
     "answer", "apply_reviews", "ask_corpora", "audit_answers", "audit_sources", "build", "check", "check_leakage",
     "compare", "create_study", "export", "export_exam", "export_labels", "filter_corpus", "find_evidence",
-    "import_benchmark", "import_corpus", "import_predictions", "judge", "load_plugin", "report", "retrieve",
-    "run_paper", "verify",
+    "import_benchmark", "import_corpus", "import_predictions", "judge", "leaderboard", "load_plugin", "report",
+    "retrieve", "run_paper", "verify",
 ]  # fmt: skip
 
 Names = str | Sequence[str]
 """One name or several."""
 
+Paths = PathLike | Sequence[PathLike]
+"""One file or folder, or several."""
+
+FieldNames = str | Mapping[str, str | Sequence[str]]
+"""Which field holds what: `id=pmcid,text=body`, or a dictionary."""
+
 
 @verb
 def import_corpus(
-    paths: PathLike | Sequence[PathLike],
+    paths: Paths,
     output: PathLike = "corpus",
     *,
     facets: Mapping[str, str] | None = None,
     facets_from: PathLike | None = None,
-    mapping: str | None = None,
+    mapping: FieldNames | None = None,
     keep_hidden: bool = False,
     limit: int | None = None,
     workers: int | None = None,
@@ -77,14 +85,14 @@ def import_corpus(
         facets=facets,
         facets_from=_path(facets_from),
         title=title,
-        mapping=mapping,
+        mapping=_fields(mapping),
         keep_hidden=keep_hidden,
         limit=limit,
         workers=workers,
         command=command_words(),
         progress=progress or default_progress(),
     )
-    _warn([file_facets_note(made.manifest)])
+    warn([file_facets_note(made.manifest)])
     return corpus.Corpus(made)
 
 
@@ -150,12 +158,16 @@ def build(
     """
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.corpus import Corpus
+    from hoofbeat.models import Estimate
     from hoofbeat.recipes import build_teaching
     from hoofbeat.recipes.build_plan import plan_build
     from hoofbeat.recipes.recipe import find_recipe
 
     documents = Corpus.open(folder_path(corpus))
     if recipe == "teaching":
+        _refuse_for_teaching(limit=limit, second=second, committee=_names(committee), **parameters)
+        if estimate:
+            return Estimate(max_money=0.0)
         return Benchmark(build_teaching(documents, folder_path(output), command=command_words()))
     with _session(ledger, config, budget, reasoning) as session:
         plan = plan_build(
@@ -174,8 +186,9 @@ def build(
         )
         if estimate:
             found = plan.estimate()
-            _warn([each for each in (found.headline, found.note) if each])
+            warn([each for each in (found.headline, found.note) if each])
             return found.estimate
+        _warn_if_small("build questions", model)
         return Benchmark(plan.write(folder_path(output), command=command_words()))
 
 
@@ -188,7 +201,7 @@ def retrieve(
     model: str = ...,
     corpus: PathLike | None = ...,
     queries: Names = ...,
-    runs: Sequence[PathLike] = ...,
+    runs: Paths = ...,
     split: str = ...,
     edition: str = ...,
     where: Names = ...,
@@ -221,7 +234,7 @@ def retrieve(
     model: str = "embedded",
     corpus: PathLike | None = None,
     queries: Names = (),
-    runs: Sequence[PathLike] = (),
+    runs: Paths = (),
     split: str = "test",
     edition: str = "",
     where: Names = (),
@@ -253,11 +266,11 @@ def retrieve(
         folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
     ).first(limit)
     if not queries or measures:
-        _warn(_unmeasured(collection, asked=bool(measures)))
+        warn(_unmeasured(collection, asked=bool(measures)))
     plan = plan_rankings(
         collection,
         read_lines(_names(lines)),
-        runs=[folder_path(run) for run in runs],
+        runs=_paths(runs),
         where=_names(where),
         top=top,
         measures=_names(measures) or MEASURES,
@@ -269,10 +282,12 @@ def retrieve(
     with late_models(model, lambda: _session(ledger, config, budget, reasoning), budget) as load:
         if estimate:
             return plan.estimate(load, progress or default_progress())
+        _warn_if_small("rerank or rewrite searches", *(name or model for name in plan.language_models()))
         encoders = UsedModels(load)
         indexes = plan.collection.indexes(progress or default_progress(), models=encoders)
+        warn([indexes.trouble])
         for artefact, _ in rank(plan, indexes, place, load=load, encoders=encoders):
-            _warn(remarks(artefact))
+            warn(remarks(artefact))
             made.append(RankingsFolder(artefact))
     measured = [each.path for each in made if each.manifest.metrics]
     if len(measured) > 1:
@@ -313,10 +328,12 @@ def find_evidence(
     ).first(limit)
     plan = plan_rankings(collection, read_lines([line]), where=_names(where), measures=(), command=command_words())
     with late_models(model, lambda: _session(ledger, config, budget, reasoning), budget) as load:
+        _warn_if_small("rerank or rewrite searches", *(name or model for name in plan.language_models()))
         encoders = UsedModels(load)
         indexes = collection.indexes(progress or default_progress(), models=encoders)
+        warn([indexes.trouble])
         made = find_evidence(plan, indexes, folder_path(output), models=UsedModels(load), encoders=encoders)
-    _warn(stage_notes(made))
+    warn(stage_notes(made))
     return ArtefactFolder(made)
 
 
@@ -444,6 +461,7 @@ def import_predictions(
         command=command_words(),
         progress=progress or default_progress(),
     )
+    warn([predictions.gold_note(made)])
     return Run(made)
 
 
@@ -462,7 +480,7 @@ def judge(
     idf: bool = ...,
     layer: str = ...,
     baseline: PathLike | None = ...,
-    humans: Sequence[PathLike] = ...,
+    humans: Paths = ...,
     aspect: str = ...,
     annotator: str = ...,
     benchmark: PathLike | None = ...,
@@ -497,7 +515,7 @@ def judge(
     idf: bool = False,
     layer: str = "auto",
     baseline: PathLike | None = None,
-    humans: Sequence[PathLike] = (),
+    humans: Paths = (),
     aspect: str = "equivalence",
     annotator: str = "",
     benchmark: PathLike | None = None,
@@ -518,7 +536,7 @@ def judge(
     no model load none.
     """
     from hoofbeat.judging import JudgmentFolder
-    from hoofbeat.judging.judge_plan import plan_judging
+    from hoofbeat.judging.judge_plan import plan_judging, vote_notes
     from hoofbeat.judging.query_answers import open_answers
     from hoofbeat.models import Estimate
 
@@ -537,7 +555,7 @@ def judge(
             idf=idf,
             layer=layer,
             baseline=folder_path(baseline) if baseline is not None else None,
-            humans=[folder_path(each) for each in humans],
+            humans=_paths(humans),
             aspect=aspect,
             annotator=annotator,
             benchmark=_path(benchmark),
@@ -545,10 +563,12 @@ def judge(
         )
         if estimate:
             return sum(plan.estimates().values(), Estimate())
-        _warn(plan.notes)
-        return JudgmentFolder(
-            plan.write(folder_path(output), command=command_words(), progress=progress or default_progress())
-        )
+        warn(plan.notes)
+        if plan.job.judges:
+            _warn_if_small("judge answers", *_names(judge))
+        made = plan.write(folder_path(output), command=command_words(), progress=progress or default_progress())
+        warn(vote_notes(made.manifest))
+        return JudgmentFolder(made)
 
 
 @overload
@@ -642,7 +662,16 @@ def audit_sources(
 
     economies = _EconomyChoice(economy, economy_model, economy_check)
     choices = _AuditChoices(
-        _names(question_ids), limit, shard, probe_order, canary, economies, seed, pack, _path(trial)
+        _names(question_ids),
+        limit,
+        shard,
+        probe_order,
+        canary,
+        economies,
+        seed,
+        pack,
+        _path(trial),
+        (model, *_names(judge)),
     )
     shown = progress or default_progress()
     documents, asked, inputs = _audit_inputs(folder_path(corpus), folder_path(questions))
@@ -671,7 +700,7 @@ def audit_answers(
     file: PathLike,
     output: PathLike = "audit",
     *,
-    fields: str = "",
+    fields: FieldNames = "",
     model: str = "embedded",
     judge: Names = (),
     sources: Names = (),
@@ -704,12 +733,21 @@ def audit_answers(
 
     economies = _EconomyChoice(economy, economy_model, economy_check)
     choices = _AuditChoices(
-        _names(question_ids), limit, shard, probe_order, canary, economies, seed, pack, _path(trial)
+        _names(question_ids),
+        limit,
+        shard,
+        probe_order,
+        canary,
+        economies,
+        seed,
+        pack,
+        _path(trial),
+        (model, *_names(judge)),
     )
     path = folder_path(file)
     with _session(ledger, config, budget, reasoning) as session:
         models = _audit_models(session, model, _names(judge))
-        plan = choices.narrowed(plan_audit_of_answers(path, fields, pack, _names(sources)), session, models)
+        plan = choices.narrowed(plan_audit_of_answers(path, _fields(fields), pack, _names(sources)), session, models)
         if estimate:
             return _estimated(plan, models)
         inputs, no_line = [file_reference(path, "answers")], UsedModels(lambda spec: session.model(spec or model))
@@ -731,7 +769,7 @@ def check(
     model: str = "embedded",
     second_model: str | None = None,
     corpus: PathLike | None = None,
-    answers: Sequence[PathLike] = (),
+    answers: Paths = (),
     left_out: Names = (),
     rules_only: bool = False,
     edition: str = "",
@@ -761,7 +799,7 @@ def check(
             model=model,
             second=second_model,
             corpus=_path(corpus),
-            answered=[folder_path(each) for each in answers],
+            answered=_paths(answers),
             left_out=(*_names(left_out), *(CALLS if rules_only else ())),
             limit=limit,
             seed=seed,
@@ -770,6 +808,8 @@ def check(
         )
         if estimate:
             return planned.estimate()
+        if planned.models:
+            _warn_if_small("check questions", model)
         return CheckFolder(planned.write(folder_path(output), command=command_words())[0])
 
 
@@ -780,10 +820,10 @@ def check_leakage(
     *,
     model: Names = ...,
     corpus: PathLike | None = ...,
-    runs: Sequence[PathLike] = ...,
-    judged: Sequence[PathLike] = ...,
+    runs: Paths = ...,
+    judged: Paths = ...,
     cutoffs: Names = ...,
-    against: Sequence[PathLike] = ...,
+    against: Paths = ...,
     threshold: float = ...,
     characters: int = ...,
     share: float = ...,
@@ -814,10 +854,10 @@ def check_leakage(
     *,
     model: Names = "embedded",
     corpus: PathLike | None = None,
-    runs: Sequence[PathLike] = (),
-    judged: Sequence[PathLike] = (),
+    runs: Paths = (),
+    judged: Paths = (),
     cutoffs: Names = (),
-    against: Sequence[PathLike] = (),
+    against: Paths = (),
     threshold: float = 0.3,
     characters: int = 600,
     share: float = 0.5,
@@ -851,10 +891,10 @@ def check_leakage(
             session,
             models=_names(model),
             corpus=_path(corpus),
-            runs=[folder_path(each) for each in runs],
-            judged=[folder_path(each) for each in judged],
+            runs=_paths(runs),
+            judged=_paths(judged),
             cutoffs=_names(cutoffs),
-            against=[folder_path(each) for each in against],
+            against=_paths(against),
             threshold=threshold,
             characters=characters,
             share=share,
@@ -871,12 +911,12 @@ def check_leakage(
 
 @verb
 def compare(
-    folders: Sequence[PathLike],
+    folders: Paths,
     output: PathLike = "comparison",
     *,
     baseline: str = "",
     systems: Names = (),
-    judged: Sequence[PathLike] = (),
+    judged: Paths = (),
     condition: str = "",
     seed: int = 0,
     progress: Progress | None = None,
@@ -891,7 +931,7 @@ def compare(
         _paths(folders),
         baseline=baseline,
         systems=_names(systems),
-        judged=[folder_path(each) for each in judged],
+        judged=_paths(judged),
         condition=condition,
         seed=seed,
         progress=progress or default_progress(),
@@ -901,12 +941,12 @@ def compare(
 
 @verb
 def report(
-    folders: PathLike | Sequence[PathLike],
+    folders: Paths,
     output: PathLike = "report",
     *,
     title: str = "",
     published: Names = (),
-    errors: Sequence[PathLike] = (),
+    errors: Paths = (),
     formats: Names = (),
     draws: int = 8,
     size: int = 500,
@@ -925,9 +965,7 @@ def report(
         folders_in(_paths(folders), report_kinds()),
         folder_path(output),
         title=title,
-        options=ReportOptions(
-            published=_names(published), errors=tuple(folder_path(each) for each in errors), draws=draws, size=size
-        ),
+        options=ReportOptions(published=_names(published), errors=tuple(_paths(errors)), draws=draws, size=size),
         formats=_names(formats) or FORMATS,
         command=command_words(),
         progress=progress or default_progress(),
@@ -938,7 +976,7 @@ def report(
 @overload
 def run_paper(
     paper: str,
-    benchmark: PathLike | Sequence[PathLike],
+    benchmark: Paths,
     output: PathLike = ...,
     *,
     estimate: Literal[False] = ...,
@@ -947,7 +985,7 @@ def run_paper(
 @overload
 def run_paper(
     paper: str,
-    benchmark: PathLike | Sequence[PathLike],
+    benchmark: Paths,
     output: PathLike = ...,
     *,
     estimate: Literal[True],
@@ -956,7 +994,7 @@ def run_paper(
 @verb  # type: ignore[misc]  # options of an estimate are those of the work
 def run_paper(
     paper: str,
-    benchmark: PathLike | Sequence[PathLike],
+    benchmark: Paths,
     output: PathLike = "paper",
     *,
     model: Names = "embedded",
@@ -998,13 +1036,14 @@ def run_paper(
         )
         if estimate:
             return sum(planned.estimates(progress=shown).values(), Estimate(max_money=0.0))
-        _warn([f"{each.what}: in the paper {each.paper}; here {each.here}" for each in planned.differences])
+        _warn_if_small("reproduce a paper", *_names(model))
+        warn([f"{each.what}: in the paper {each.paper}; here {each.here}" for each in planned.differences])
         return ReportFolder(planned.write(folder_path(output), command=command_words(), progress=shown))
 
 
 @verb
 def ask_corpora(
-    corpora: PathLike | Sequence[PathLike],
+    corpora: Paths,
     text: str,
     *,
     model: str = "",
@@ -1041,7 +1080,7 @@ def import_benchmark(
     output: PathLike = "benchmark",
     *,
     form: str = "",
-    mapping: str = "",
+    mapping: FieldNames = "",
     split: str = "",
     count_from: int | None = None,
     seed: int = 0,
@@ -1061,7 +1100,7 @@ def import_benchmark(
         folder_path(source),
         folder_path(output),
         form=form,
-        mapping=mapping,
+        mapping=_fields(mapping),
         split=split,
         count_from=count_from,
         seed=seed,
@@ -1069,7 +1108,7 @@ def import_benchmark(
         command=command_words(),
         progress=progress or default_progress(),
     )
-    _warn(import_notes(made))
+    warn(import_notes(made))
     return Benchmark(made)
 
 
@@ -1173,7 +1212,7 @@ def apply_reviews(
     *,
     studies: Names = (),
     labels: PathLike | None = None,
-    judged: Sequence[PathLike] = (),
+    judged: Paths = (),
     corpus: PathLike | None = None,
     database: str = "review.db",
 ) -> Benchmark:
@@ -1192,12 +1231,12 @@ def apply_reviews(
         database=database,
         studies=_names(studies),
         file=_path(labels),
-        judged=[folder_path(each) for each in judged],
+        judged=_paths(judged),
     )
     applied = apply_labels(
         old, said, where=str(labels or ""), source=corpus_source(_path(corpus)), study=origin.study if origin else ""
     )
-    _warn([*applied.notes, "" if origin else NO_ORIGIN])
+    warn([*applied.notes, "" if origin else NO_ORIGIN])
     return Benchmark(write_applied(old, applied, said, folder_path(output), command=command_words(), origin=origin))
 
 
@@ -1255,6 +1294,7 @@ class _AuditChoices(NamedTuple):
     seed: int
     pack: str
     trial: Path | None
+    specs: tuple[str, ...]
 
     def narrowed(self, plan: AuditPlan, session: Session, models: _AuditModels) -> AuditPlan:
         from hoofbeat.audit.audit_plan import narrowed_plan
@@ -1288,11 +1328,15 @@ def _audited(
 ) -> Audit:
     """Write the folder of an audit that is planned."""
     from hoofbeat import audit
-    from hoofbeat.audit.audit_plan import uncompared_note
+    from hoofbeat.audit.audit_plan import pack_note, uncompared_note
     from hoofbeat.audit.validation.judge_trial import trial_of, untried_note
+    from hoofbeat.prompts.packs import DEFAULT_PACK
 
+    _warn_if_small("compare answers", *choices.specs)
     tried = trial_of(choices.trial, models.compares, plan.pack) if choices.trial is not None else None
-    _warn([uncompared_note(plan), "" if tried else untried_note(models.compares, plan.pack, choices.pack, output)])
+    pack = pack_note(plan.pack, plan.questions, plan.sources) if choices.pack == DEFAULT_PACK else ""
+    warn([pack if pack.startswith("warning") else ""])
+    warn([uncompared_note(plan), "" if tried else untried_note(models.compares, plan.pack, choices.pack, output)])
     made = audit.audit_sources(
         plan,
         models.answers,
@@ -1308,7 +1352,20 @@ def _audited(
 
 
 @verb
-def verify(folders: PathLike | Sequence[PathLike]) -> dict[str, list[str]]:
+def leaderboard(folder: PathLike) -> polars.DataFrame:
+    """The accuracy of every model and condition in a run or in judgments, with its 95% interval, as a data frame.
+
+    Best first, each protocol by itself. Answers without a score count as `unscored` and stay in `planned`; `clusters`
+    are groups of questions from the same documents, which the interval keeps together.
+    """
+    from hoofbeat.reports.sections.scores.score_frame import leaderboard_frame
+    from hoofbeat.store import open_artefact
+
+    return leaderboard_frame(open_artefact(folder_path(folder), ("run", "judgments")))
+
+
+@verb
+def verify(folders: Paths) -> dict[str, list[str]]:
     """For each folder, the files that are missing, changed or added since it was written.
 
     An empty list: unchanged. A folder of folders means the folders in it.
@@ -1345,13 +1402,34 @@ def _names(given: Names) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _paths(given: PathLike | Sequence[PathLike]) -> list[Path]:
-    several = [given] if isinstance(given, str | Path | ArtefactFolder) else given
+def _paths(given: Paths) -> list[Path]:
+    several = [given] if isinstance(given, str | os.PathLike | ArtefactFolder) else given
     return [folder_path(each) for each in several]
 
 
 def _path(given: PathLike | None) -> Path | None:
     return None if given is None else folder_path(given)
+
+
+def _warn_if_small(task: str, *specs: str) -> None:
+    """Warn where a model that is to do this is the default one, which is too small for it."""
+    from hoofbeat.models.model_loading import USEFUL, too_small_note
+
+    if note := too_small_note(specs, task):
+        warn([f'{note}: "openai:NAME", "http://HOST:PORT/v1#NAME" or "{USEFUL}"'])
+
+
+def _refuse_for_teaching(**given: object) -> None:
+    """Refuse what would have no effect: the questions are written, and all documents of the corpus are used."""
+    from hoofbeat.errors import UsageError
+
+    if idle := [name for name, value in given.items() if value]:
+        raise UsageError(f"the recipe teaching does not use {', '.join(idle)}", fix=f"leave out {', '.join(idle)}")
+
+
+def _fields(given: FieldNames | None) -> str:
+    """The line of a mapping; `verb` has made it of a dictionary."""
+    return given if isinstance(given, str) else ""
 
 
 def _ledger(given: PathLike | None) -> Path | str | None:
@@ -1364,11 +1442,6 @@ def _session(
 ) -> AbstractContextManager[Session]:
     from hoofbeat.models.model_loading import open_session
 
-    return open_session(ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning)
-
-
-def _warn(notes: Sequence[str]) -> None:
-    """Warn the caller of a verb: two levels up is `verb`'s own frame, and the caller is above it."""
-    for note in notes:
-        if note:
-            warnings.warn(in_python_words(note.removeprefix("note: ")), UserWarning, stacklevel=5)
+    return open_session(
+        ledger_path=_ledger(ledger), config_path=_path(config), budget=budget, reasoning=reasoning, tell=telling()
+    )

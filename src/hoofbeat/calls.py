@@ -1,7 +1,8 @@
-"""How a call from Python is made: in a thread where an event loop runs already, and written down for the manifest.
+"""How a call from Python is made: its arguments checked, in a thread where an event loop runs, and written down.
 
-Stages run event loops for their model calls, and a second loop can't run in a thread that has one: a notebook's does.
-So a call that comes from inside a loop is made in another thread. This is the one place that knows it.
+What a reader of a result should know becomes a warning at the line of the caller, whatever thread works. Stages run
+event loops for their model calls, and a second loop can't run in a thread that has one: a notebook's does. So a call
+that comes from inside a loop is made in another thread. This is the one place that knows it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ import asyncio
 import contextvars
 import ctypes
 import functools
+import sys
 import threading
+import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from hoofbeat.errors import HoofbeatError
+from hoofbeat.folders import result_notes
+from hoofbeat.python_arguments import checked_arguments
 from hoofbeat.python_words import python_words, reword
 from hoofbeat.store.artefact import ArtefactFolder
 
@@ -25,6 +30,7 @@ R = TypeVar("R")
 
 _command: contextvars.ContextVar[str] = contextvars.ContextVar("hoofbeat_command")
 _verb: contextvars.ContextVar[Callable[..., object]] = contextvars.ContextVar("hoofbeat_verb")
+_caller: contextvars.ContextVar[_CallerLine] = contextvars.ContextVar("hoofbeat_caller")
 # How a result is shown is not part of how it was made; the address of a database may hold a password.
 _NOT_WRITTEN = frozenset({"progress", "database"})
 
@@ -34,9 +40,44 @@ def command_words() -> list[str]:
     return [_command.get()]
 
 
-def in_python_words(text: str) -> str:
-    """A message of the call under way, with options of the command named as arguments of the verb."""
-    return python_words(text, _verb.get()) if _verb.get(None) else text
+def warn(notes: Sequence[str]) -> None:
+    """Warn whoever called the verb under way, at the line of the call and in the words of Python; empty notes don't."""
+    _warn_at(_caller.get(), _verb.get(), notes)
+
+
+def telling() -> Callable[[str], None]:
+    """What warns of a sentence like `warn`, from any thread."""
+    line, function = _caller.get(), _verb.get()
+    return lambda text: _warn_at(line, function, [text])
+
+
+def _warn_at(line: _CallerLine, function: Callable[..., object], notes: Sequence[str]) -> None:
+    for note in filter(None, notes):
+        text = python_words(note.removeprefix("note: ").removeprefix("warning: "), function)
+        warnings.warn_explicit(
+            text, UserWarning, line.file, line.number, module=line.module, registry=line.names.setdefault(_WARNED, {})
+        )
+
+
+_WARNED = "__warningregistry__"
+
+
+class _CallerLine(NamedTuple):
+    """The line that called a verb, and the names of its module, where Python keeps which warnings were shown."""
+
+    file: str
+    number: int
+    module: str
+    names: dict[str, Any]
+
+
+def _caller_line() -> _CallerLine:
+    """The line that called the function that asks; of an awaited verb, the line that asked for it."""
+    known = _caller.get(None)
+    if known is not None:
+        return known
+    frame = sys._getframe(2)
+    return _CallerLine(frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__", ""), frame.f_globals)
 
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
@@ -44,19 +85,23 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        line = _caller_line()
+
         def work() -> R:
-            _command.set(_written_call(function.__name__, args, kwargs))
+            _caller.set(line)
             _verb.set(function)
             try:
-                return function(*args, **kwargs)
+                given, named = checked_arguments(function, args, kwargs)
+                _command.set(_written_call(function.__name__, args, kwargs))
+                result = function(*given, **named)
+                warn(_notes_on(result))
             except HoofbeatError as err:
                 reword(err, function)
-                raise
+                raise err from None  # how it came about inside is nothing that the caller can change
+            return result
 
         context = contextvars.copy_context()
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if not _in_a_loop():
             return context.run(work)
         worker = _Worker(functools.partial(context.run, work))
         try:
@@ -72,16 +117,35 @@ def asynchronous(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """The asynchronous equivalent of a verb: made in another thread, stopped when the task that waits is cancelled."""
 
     @functools.wraps(function)
-    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         context = contextvars.copy_context()
-        worker = _Worker(lambda: context.run(function, *args, **kwargs))
-        try:
-            return await asyncio.wrap_future(worker.result)
-        except asyncio.CancelledError:
-            worker.stop()
-            raise
+        context.run(_caller.set, _caller_line())  # known now; a task is resumed from elsewhere
+
+        async def waited() -> R:
+            worker = _Worker(lambda: context.run(function, *args, **kwargs))
+            try:
+                return await asyncio.wrap_future(worker.result)
+            except asyncio.CancelledError:
+                worker.stop()
+                raise
+
+        return waited()
 
     return call
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _notes_on(result: object) -> list[str]:
+    """What a reader must know of the folders that a verb made: what the command prints as warnings at its end."""
+    made = [each for each in (result if isinstance(result, list) else [result]) if isinstance(each, ArtefactFolder)]
+    return [note for each in made for note in result_notes(each.artefact)]
 
 
 class _Worker(Generic[R]):

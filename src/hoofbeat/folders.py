@@ -12,10 +12,11 @@ import msgspec
 
 from hoofbeat.errors import ArtefactError
 from hoofbeat.records import Hit, Question
-from hoofbeat.store import Counts, Manifest, open_artefact
+from hoofbeat.store import Artefact, Counts, Manifest, open_artefact
 from hoofbeat.store.artefact import ArtefactFolder
 from hoofbeat.store.folder_library import artefact_folders
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import some_of
 
 __all__ = [
     "CheckFolder",
@@ -138,6 +139,33 @@ def failed_in_words(manifest: Manifest) -> str:
     return f"{said} Run the same command again: it makes only the calls that have no reply yet."
 
 
+def result_notes(artefact: Artefact) -> list[str]:
+    """What a reader must know of a folder that was just made: what the command prints as warnings at its end."""
+    from hoofbeat.findings.caveats import caveats, cut_warnings, instruction_notes  # noqa: PLC0415 - not for opening
+
+    manifest = artefact.manifest
+    audited: list[str] = []
+    if manifest.kind == "audit":
+        from hoofbeat.audit.audit_doubts import outcome_notes  # noqa: PLC0415 - as above
+        from hoofbeat.audit.audit_folder import Audit  # noqa: PLC0415 - as above
+
+        audited = outcome_notes(Audit(artefact))
+    counts = manifest.counts
+    empty = ""
+    if not counts.kept and not counts.failed:
+        reasons = some_of([f"{reason} ({count:,})" for reason, count in counts.reasons.items()], _REASONS)
+        empty = f"Nothing was kept. {made_in_words(manifest)}" + (f": {reasons}" if reasons else "")
+    return [
+        *cut_warnings([artefact]),
+        *instruction_notes([artefact]),
+        *caveats(manifest),
+        *audited,
+        empty,
+        failed_in_words(manifest),
+    ]
+
+
+_REASONS = 3
 _PASSING = {"connection", "garbled", "rate-limited", "server-error", "timeout"}
 """The failures after which nothing is in the ledger, and another try may succeed."""
 

@@ -18,6 +18,8 @@ _OPTION = re.compile(
     r"(?<![\w-])--([a-z][a-z-]*)"
     r"(?: (\d[\d.]*\b|[A-Z]{2,}(?=[,;.) ]|$)|(?!out\b)[a-z][\w-]*(?=[,;.)]|$)))?"  # a number, a word for one, a name
 )
+_OUTPUT = re.compile(r"\b(with|its own) -o(?![\w-])")
+_SAME = re.compile(r"\b([Tt])he same command\b")
 _COMMAND = re.compile(r"(?:^|[\s(`])(?:hoofbeat|pip|ray|optimum-cli) (?:(?!\. |[;()]).)*$", re.DOTALL)
 _OTHERWISE = {
     "with": ("lines", "line"),
@@ -29,7 +31,12 @@ _OTHERWISE = {
 }
 """Options that arguments have other names for, beside those that are only in the plural there."""
 
-_ELSEWHERE = {"plugin": "hb.load_plugin", "index": "hb.keeping_indexes", "on": "hb.running_on"}
+_ELSEWHERE = {
+    "plugin": "hb.load_plugin",
+    "index": "hb.keeping_indexes",
+    "on": "hb.running_on",
+    "trust-changed": "HOOFBEAT_TRUST_CHANGED=1",  # in the environment: files are also read after the verb
+}
 _FIELDS = ("answer", "confidence", "dataset", "id", "options", "predicted", "sample", "text", "tokens")
 _FIELDS_OTHERWISE = {"model-field": "model", "condition-field": "condition"}
 
@@ -46,7 +53,7 @@ def python_words(text: str, function: Callable[..., object]) -> str:
             return f"`{name}`" + (f" {value}" if value else "")
         return f"`{name}={value if value[0].isdigit() or value.isupper() else repr(value)}`"
 
-    return _OPTION.sub(named, text)
+    return _SAME.sub(r"\1he same call", _OUTPUT.sub(r"\1 `output`", _OPTION.sub(named, text)))
 
 
 def _argument(option: str, function: Callable[..., object]) -> str:

@@ -30,7 +30,7 @@ from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import count_outcomes, file_reference
 from hoofbeat.store.files import lines, open_stream
-from hoofbeat.store.tables import UNREADABLE, plain_cell, read_foreign_parquet, write_jsonl
+from hoofbeat.store.tables import UNREADABLE, plain_cell, read_foreign_parquet, read_jsonl, write_jsonl
 from hoofbeat.text import caseless, whole_number
 
 _MAX_ROW_BYTES = 8_000_000  # bytes of one row; no answer is longer
@@ -271,6 +271,16 @@ def import_predictions(
         own = file_reference(path, "predictions")
         draft.finish(importing.manifest([own, *inputs], command))
     return open_artefact(target, KIND)
+
+
+def gold_note(run: Artefact) -> str:
+    """That nothing can be judged, where no question of a run has a gold answer; else empty."""
+    if any(question.reference for question in read_jsonl(run.file("questions.jsonl"), Question)):
+        return ""
+    return (
+        "no question has a gold answer, so nothing can be judged. Give the benchmark (--benchmark FOLDER), or the "
+        "field that has the gold answers (--answer FIELD)"
+    )
 
 
 class _Importing:

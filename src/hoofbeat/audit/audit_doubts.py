@@ -7,7 +7,9 @@ not in the source, or hardly any compared pair would look the same, and a commit
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.source_citations import FOUND
 from hoofbeat.models.embedded import DEFAULT_MODEL
 
@@ -62,3 +64,44 @@ def recorded_doubt(metrics: Mapping[str, object]) -> str:
     """The doubts that an audit's manifest records, as a sentence."""
     found = metrics.get(WARNINGS)
     return doubt_words(tuple(map(str, found))) if isinstance(found, list) else ""
+
+
+NOTHING_COMPARED = "No two sources answer the same question, so nothing could be compared"
+
+_UNSURE = (
+    "no section named",
+    "section not shown",
+    "quote not found",
+    "quote changed",
+    "quote cut",
+    "quote elsewhere",
+    "quote too short",
+    "statement differs",
+)
+
+
+def judged_pairs(audit: Audit) -> tuple[int, int]:
+    """How many pairs have a label, and how many of them have a source that does not address the question."""
+    labels = audit.artefact.manifest.metrics.get("labels")
+    counts: dict[str, int] = labels if isinstance(labels, dict) else {}
+    return sum(counts.values()), counts.get(audit.pack.labels[0].name, 0)
+
+
+def doubtful_citations(metrics: Mapping[str, Any]) -> str:
+    """How many answers an audit has, and what is doubtful about their citations; empty where nothing is."""
+    cited = metrics.get("citations", {})
+    doubts = ", ".join(f"{cited[name]:,} {name}" for name in _UNSURE if cited.get(name))
+    answers = cited.get("answers", 0)
+    return f"doubtful citations in {answers:,} answer{'' if answers == 1 else 's'}: {doubts}" if doubts else ""
+
+
+def outcome_notes(audit: Audit) -> list[str]:
+    """What the command prints as warnings about an audit; empty sentences say nothing."""
+    metrics = audit.artefact.manifest.metrics
+    labelled, silent = judged_pairs(audit)
+    compared = labelled > silent
+    return [
+        doubtful_citations(metrics),
+        recorded_doubt(metrics) if compared else "",
+        "" if compared else f"{NOTHING_COMPARED}.",
+    ]

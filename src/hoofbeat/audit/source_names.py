@@ -135,6 +135,9 @@ class SourceNames:
     def __len__(self) -> int:
         return len(self._names)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({ {each.id: each.short for each in self} })"
+
     def short(self, source: str) -> str:
         """The shortest name that tells the source from the others."""
         return self[source].short

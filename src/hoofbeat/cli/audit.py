@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from msgspec import Struct
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
+from hoofbeat.audit.audit_doubts import doubtful_citations
 from hoofbeat.audit.audit_estimate import economy_range, estimate_audit
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import (
@@ -43,16 +44,6 @@ from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.window import LIMITED_BY_WINDOW, windows_of
 
-_DOUBTS = (
-    "no section named",
-    "section not shown",
-    "quote not found",
-    "quote changed",
-    "quote cut",
-    "quote elsewhere",
-    "quote too short",
-    "statement differs",
-)
 _NOT_ASKED = ("--by", "--with", "--passages", "--whole-up-to", "--max-tokens", "--words")
 
 _TRUST, _FOLDERS, _DECISIONS = "audit_trust", "audit_folders", "audit_decisions"
@@ -316,10 +307,8 @@ def print_audit_outcome(screen: Screen, audit: Audit) -> None:
             f"{count_of(count, 'answer')} from a source that was {name}" for name, count in limited.items()
         )
         screen.say(f"limited by the context window of the answering model ({window}): {told}")
-    cited = metrics.get("citations", {})
-    doubts = ", ".join(f"{cited[name]:,} {name}" for name in _DOUBTS if cited.get(name))
-    if doubts:
-        screen.say(f"doubtful citations in {count_of(cited.get('answers', 0), 'answer')}: {doubts}")
+    if doubts := doubtful_citations(metrics):
+        screen.say(doubts)
     if panel := panel_agreement(audit.frame(), audit.judges, [label.name for label in audit.pack.labels]):
         screen.say(panel_words(panel))
     if metrics.get("label_only"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +33,7 @@ def show_folder(screen: Screen, artefact: Artefact) -> None:
     _FOUND.get(manifest.kind, _show_metrics)(screen, artefact)
     screen.title("How it was made")
     if manifest.command:
-        screen.line(shlex.join(manifest.command))
+        screen.line(manifest.command_text)
     for role, model in manifest.models.items():
         screen.say(f"model{'' if role == 'model' else f' ({role})'}: {model_name(model)}")
     if manifest.inputs:

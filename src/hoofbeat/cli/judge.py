@@ -24,7 +24,7 @@ from hoofbeat.findings.injection_figures import InjectionFigures
 from hoofbeat.judging import PROBES, AnswerFolder, Aspect, all_criteria, design_path, write_sheet
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.catalogue import human_aspects
-from hoofbeat.judging.judge_plan import plan_judging
+from hoofbeat.judging.judge_plan import plan_judging, vote_notes
 from hoofbeat.judging.judgments_folder import KIND
 from hoofbeat.judging.probes import INJECTION
 from hoofbeat.models import Estimate
@@ -172,10 +172,8 @@ def _show(screen: Screen, artefact: Artefact) -> None:
             for aspect, counts in labels.items()
         ]
         screen.table(("aspect", "judgments"), rows)
-    short = artefact.manifest.metrics.get("missing_votes")
-    for aspect, counts in short.items() if isinstance(short, dict) else ():
-        told = ", ".join(f"{times} with {voted}" for voted, times in counts.items())
-        screen.say(f"note: some judges failed on {sum(counts.values())} judgments of {aspect}. Votes left: {told}")
+    for note in vote_notes(artefact.manifest):
+        screen.say(note)
     probes = artefact.manifest.metrics.get("probes")
     if isinstance(probes, list):
         screen.title("Does the verdict depend on things that should not matter?")

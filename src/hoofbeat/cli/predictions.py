@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import click
 
-from hoofbeat.answering.prediction_import import GIVEN, GUESSES, PredictionImport, import_predictions
+from hoofbeat.answering.prediction_import import GIVEN, GUESSES, PredictionImport, gold_note, import_predictions
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, edition_option, json_option, output_option
-from hoofbeat.records import Answer, Question
+from hoofbeat.records import Answer
 from hoofbeat.store.tables import read_jsonl
 
 _FIELDS = {
@@ -83,9 +83,6 @@ def command(
     screen.table(["system", *counted], rows)
     show_leaderboard(screen, artefact)
     free_text = any(not each.protocol for each in read_jsonl(artefact.file("answers.jsonl"), Answer))
-    if not any(question.reference for question in read_jsonl(artefact.file("questions.jsonl"), Question)):
-        screen.say(
-            "warning: no question has a gold answer, so nothing can be judged. Give the benchmark (--benchmark "
-            "FOLDER), or the field that has the gold answers (--answer FIELD)"
-        )
+    if note := gold_note(artefact):
+        screen.say(f"warning: {note}")
     screen.finish(artefact, next_step=after_answers(output, free_text=free_text))

@@ -106,7 +106,7 @@ def _show_unjudged(screen: Screen, artefact: Artefact) -> None:
 
 def show_disagreements(screen: Screen, audit: Audit) -> None:
     """How many pairs of sources disagree, and for each question the most serious pair: who differs on what."""
-    from hoofbeat.audit.audit_doubts import recorded_doubt
+    from hoofbeat.audit.audit_doubts import NOTHING_COMPARED, judged_pairs, recorded_doubt
     from hoofbeat.audit.findings.relations import RelationLabels
     from hoofbeat.audit.findings.serious_divergence import serious_pairs
 
@@ -115,11 +115,12 @@ def show_disagreements(screen: Screen, audit: Audit) -> None:
     labels = audit.artefact.manifest.metrics.get("labels")
     counts: dict[str, int] = labels if isinstance(labels, dict) else {}
     domain = RelationLabels.of(audit.pack.labels)
-    silent, judged = counts.get(domain.absent, 0), sum(counts.values()) - counts.get(domain.absent, 0)
+    labelled, silent = judged_pairs(audit)
+    judged = labelled - silent
     differ = sum(counts.get(name, 0) for name in domain.diverging)
     found = serious_pairs(audit.frame(), domain, audit.pack.significance_levels, len(audit.questions))
     if not judged:
-        screen.title("No two sources answer the same question, so nothing could be compared")
+        screen.title(NOTHING_COMPARED)
         return
     if doubt := recorded_doubt(audit.artefact.manifest.metrics):
         screen.say(f"warning: {doubt}")

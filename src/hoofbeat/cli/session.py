@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from hoofbeat.models.model import TextCheck
     from hoofbeat.models.model_loading import Session
 
-TINY = "embedded"
-USEFUL = "embedded:qwen2.5-coder-1.5b"
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T", str, int)
 plot_option = click.option("--plot", type=click.Path(path_type=Path), help="Also draw it to this SVG file.")
@@ -241,13 +239,12 @@ class Calling(Struct, frozen=True, kw_only=True):
 
     def warn_if_tiny(self, screen: Screen, task: str, *, specs: Sequence[str] = (), option: str = "--model") -> None:
         """Say before the work starts that the default model is too small for the task, and what to use instead."""
-        chosen = specs or self.model_specs or (self.model_spec,)
-        if all(spec.partition("[")[0] != TINY for spec in chosen):
+        from hoofbeat.models.model_loading import USEFUL, too_small_note
+
+        note = too_small_note(specs or self.model_specs or (self.model_spec,), task)
+        if not note:
             return
-        screen.say(
-            f"warning: the model `{TINY}` has 135 million parameters and is too small to {task}. It only shows that "
-            "the command works. Use a stronger model instead:"
-        )
+        screen.say(f"warning: {note}:")
         screen.line(f"  {option} openai:NAME, or {option} http://HOST:PORT/v1#NAME")
         weak = "; it still misses and invents differences" if task == "compare answers" else ""
         screen.line(f"  {option} {USEFUL}   (first: hoofbeat weights pull {USEFUL.partition(':')[2]}{weak})")

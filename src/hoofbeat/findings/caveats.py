@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hoofbeat.store import Artefact, InputRef, Manifest
 from hoofbeat.store.tables import read_jsonl
-from hoofbeat.text import some_of
+from hoofbeat.text import cut, some_of
 from hoofbeat.window import LIMITED_BY_WINDOW, OTHER_MODELS, ContextWindow, windows_of
 
 LIMIT = "limit"
@@ -23,6 +23,7 @@ CUT_OFF = "cut_off"
 
 _WITH_ANSWERS = ("run", "judgments")
 _SYSTEMS = 3
+_INSTRUCTION = 200
 _REMEDY = "Use a model with a larger window, or set `context` in hoofbeat.toml if its window is larger."
 
 
@@ -126,6 +127,22 @@ def folder_caveats(artefacts: Iterable[Artefact]) -> list[str]:
         for each in filter(None, (own, *caveats(artefact.manifest))):
             found.setdefault(each, []).append(artefact.path.name)
     return [f"{', '.join(dict.fromkeys(names))}: {each}" for each, names in found.items()]
+
+
+def instruction_notes(artefacts: Iterable[Artefact]) -> list[str]:
+    """Texts that tell a model what to do: what it then answered or judged may be their doing."""
+    notes = []
+    for artefact in artefacts:
+        found = artefact.manifest.settings.get("instructions")
+        for role, places in found.items() if isinstance(found, dict) else ():
+            if isinstance(places, dict) and places:
+                first = cut(next(iter(places)), _INSTRUCTION)
+                count = f"{len(places):,} place{'s' if len(places) > 1 else ''}"
+                notes.append(
+                    f"{artefact.path.name}: {count} in the texts that the model ({role}) was shown tell a model what "
+                    f"to do, so that its output may follow them. The most frequent: {first}"
+                )
+    return notes
 
 
 def limited_in_words(manifest: Manifest) -> str:

@@ -327,6 +327,16 @@ def plan_judging(
     return JudgePlan(folder=folder, job=job, inputs=inputs, notes=(*told, *people.notes, *_notes(folder, job)))
 
 
+def vote_notes(manifest: Manifest) -> list[str]:
+    """For each aspect on which some of the judges failed, how many votes are left."""
+    short = manifest.metrics.get("missing_votes")
+    notes = []
+    for aspect, counts in short.items() if isinstance(short, dict) else ():
+        told = ", ".join(f"{times} with {voted}" for voted, times in counts.items())
+        notes.append(f"note: some judges failed on {sum(counts.values())} judgments of {aspect}. Votes left: {told}")
+    return notes
+
+
 def _take_answers(folder: AnswerFolder, path: Path) -> Artefact:
     """Let a later version of the questions say which answers are right."""
     from hoofbeat.benchmarks import Benchmark  # noqa: PLC0415 - only where one is named

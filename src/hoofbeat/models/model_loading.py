@@ -641,6 +641,20 @@ class Session(Struct, frozen=True, kw_only=True):
         )
 
 
+TINY = "embedded"
+USEFUL = "embedded:qwen2.5-coder-1.5b"
+
+
+def too_small_note(specs: Sequence[str], task: str) -> str:
+    """That the default model is too small for the task, where one of these models is it; else empty."""
+    if all(spec.partition("[")[0] != TINY for spec in specs):
+        return ""
+    return (
+        f"the model `{TINY}` has 135 million parameters and is too small to {task}. It only shows that the command "
+        "works. Use a stronger model instead"
+    )
+
+
 def _telling_once(tell: Callable[[str], None]) -> Callable[[str], None]:
     """`tell`, but each sentence only once."""
     told: set[str] = set()

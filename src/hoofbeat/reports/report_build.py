@@ -5,14 +5,13 @@ The last chapter says how each artefact was made: enough to make it again.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.caveats import cut_warnings, folder_caveats, limited_in_words, window_notes
+from hoofbeat.findings.caveats import cut_warnings, folder_caveats, instruction_notes, limited_in_words, window_notes
 from hoofbeat.models.replay import recorded_in_words
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.model import Block, Card, Details, Heading, Lead, Notice, PlainSummary, Report, Text
@@ -23,11 +22,9 @@ from hoofbeat.reports.tables import Cell, Table, columns_of, count_of, model_nam
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.tables import canonical_json
-from hoofbeat.text import cut, some_of
+from hoofbeat.text import some_of
 from hoofbeat.version import __version__
 from hoofbeat.window import windows_of
-
-_INSTRUCTION = 200
 
 _INPUTS = 50
 
@@ -57,7 +54,7 @@ def _facts(artefact: Artefact, number: int) -> Table:
     counts = manifest.counts
     rows: list[tuple[str, str]] = [
         ("title", manifest.title),
-        ("command", shlex.join(manifest.command)),
+        ("command", manifest.command_text),
         ("manifest", short_hash(artefact.reference().sha256)),
         ("version", f"Hoofbeat {manifest.version}" if manifest.version else ""),
         ("revision", manifest.revision),
@@ -79,21 +76,6 @@ def _facts(artefact: Artefact, number: int) -> Table:
         columns=columns_of("fact | value"),
         rows=kept,
     )
-
-
-def _instruction_notes(artefacts: Sequence[Artefact]) -> list[str]:
-    """Texts that tell a model what to do: what it then answered or judged may be their doing."""
-    notes = []
-    for artefact in artefacts:
-        found = artefact.manifest.settings.get("instructions")
-        for role, places in found.items() if isinstance(found, dict) else ():
-            if isinstance(places, dict) and places:
-                first = cut(next(iter(places)), _INSTRUCTION)
-                notes.append(
-                    f"{artefact.path.name}: {count_of(len(places), 'place')} in the texts that the model ({role}) was "
-                    f"shown tell a model what to do, so that its output may follow them. The most frequent: {first}"
-                )
-    return notes
 
 
 def _setting(value: object) -> str:
@@ -258,7 +240,7 @@ def assemble(
             *notes,
             *folder_caveats(artefacts),
             *(note for chapter in chapters for note in chapter.notes),
-            *_instruction_notes(artefacts),
+            *instruction_notes(artefacts),
             *window_notes(artefacts),
         ),
         leads=_leads(chapters),

@@ -16,6 +16,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections import Counter
@@ -137,6 +138,14 @@ class Manifest(Struct, frozen=True, kw_only=True):
     files: dict[str, str] = field(default_factory=dict)
     notice: str = "Research software. Not for clinical use."
 
+    @property
+    def command_text(self) -> str:
+        """The command as it is typed, or the call as it was written in Python."""
+        is_call = len(self.command) == 1 and self.command[0].startswith(_CALL)
+        return self.command[0] if is_call else shlex.join(self.command)
+
+
+_CALL = "hoofbeat."
 
 MANIFEST = "manifest.json"
 SIGNATURE = "manifest.json.sig"
@@ -180,13 +189,28 @@ class Artefact:
                 fix="check that this is the right folder",
             )
         path = inside(self.path, name)
-        if not _changes_are_trusted() and _current_sha256(path) != self.manifest.files[name]:
+        if not _changes_are_trusted() and (not path.is_file() or _current_sha256(path) != self.manifest.files[name]):
+            self.refuse_replaced()
             raise ArtefactError(
                 f"{name} is not what this {self.manifest.kind}'s manifest says: it has changed since it was written",
                 where=str(self.path),
                 fix="restore the folder or make it again; --trust-changed uses it as it is, and the result says so",
             )
         return path
+
+    def refuse_replaced(self) -> None:
+        """Refuse to go on where another folder is in this one's place: it has been replaced since it was opened."""
+        try:
+            now = open_artefact(self.path).manifest
+        except ArtefactError:  # whoever reads it says what is wrong with it
+            return
+        if _content_of(now) != _content_of(self.manifest):
+            raise ArtefactError(
+                f"a later call replaced this {self.manifest.kind}: the folder now has other results than this object",
+                where=str(self.path),
+                fix="use the object that the later call returned, or open the folder again; to keep both results, "
+                "make this one again in another folder (output=… in Python)",
+            )
 
     def record(self, name: str, kind: type[T], *, what: str) -> T:
         """A JSON file of the artefact; `what` names it where it can't be read."""
@@ -237,6 +261,11 @@ class Artefact:
             elif file_sha256(path) != expected:
                 problems.append(f"{name} has changed since it was written")
         return problems
+
+
+def _content_of(manifest: Manifest) -> Manifest:
+    """A manifest without how the folder was made: two calls that give the same results differ only in that."""
+    return msgspec.structs.replace(manifest, command=[], version="", revision="", title="")
 
 
 def file_reference(path: Path, kind: str = "file") -> InputRef:
@@ -569,7 +598,7 @@ class ArtefactFolder:
         return [name for name in self.manifest.files if name.endswith(_TABLES)]
 
     def table(self, name: str) -> polars.DataFrame:
-        """One table as a Polars data frame; the suffix of the file may be left out.
+        """One table as a Polars data frame; the folder and the suffix of the file may be left out.
 
         Documents, questions, answers, judgments and hits have the same columns in every folder.
         """
@@ -577,7 +606,15 @@ class ArtefactFolder:
         file = self.artefact.file(listed)
         if file.suffix == ".parquet":
             return read_parquet(file)
+        if listed == _REJECTED and not file.stat().st_size:
+            return _empty_frame(self._rejected_columns())
         return _read_lines(file, listed) if file.suffix == ".jsonl" else _read_cells(file)
+
+    def _rejected_columns(self) -> tuple[str, ...]:
+        """What a table of rejected items has in a folder of this kind, also where it has no row."""
+        if self.artefact.has("funnel.tsv"):  # filters and recipes: each step rejects
+            return ("id", "step", "reason", "details")
+        return ("source", "reason") if self.kind == "corpus" else ("id", "reason", "step")
 
     def pandas(self, name: str) -> pandas.DataFrame:
         """One table as a pandas data frame; pandas must be installed."""
@@ -592,7 +629,9 @@ class ArtefactFolder:
         if name in self.tables:
             return name
         short = {each: str(PurePosixPath(each).with_suffix("")) for each in self.tables}
-        same = [each for each in self.tables if short[each] == name]
+        same = [each for each in self.tables if short[each] == name] or [
+            each for each in self.tables if name in (PurePosixPath(each).name, PurePosixPath(each).stem)
+        ]
         if len(same) != 1:
             known = ", ".join(self.tables) or "none"
             which = f"{len(same)} tables are called {name}" if same else f"this {self.kind} has no table {name}"
@@ -639,6 +678,15 @@ def _figure(value: object) -> str:
     if isinstance(value, dict) and not any(isinstance(each, dict | list) for each in value.values()):
         return ", ".join(f"{each} {name}" for name, each in value.items())
     return "" if isinstance(value, dict | list) else str(value)
+
+
+_REJECTED = "rejected.jsonl"
+
+
+def _empty_frame(columns: Iterable[str]) -> polars.DataFrame:
+    import polars  # noqa: PLC0415 - as below
+
+    return polars.DataFrame(schema=dict.fromkeys(columns, polars.String))
 
 
 def _read_lines(file: Path, name: str) -> polars.DataFrame:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import shlex
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -101,7 +100,6 @@ def environment() -> Environment:
     made.filters["blocks"] = blocks_html
     made.filters["notes"] = _notes
     made.filters["short"] = _short
-    made.filters["shell_words"] = shlex.join
     return made
 
 

@@ -29,6 +29,8 @@ from hoofbeat.store.files import file_sha256
 from hoofbeat.text import some_of
 
 _MAX_NAMED = 8
+SPLIT = "test"
+"""The split of a published folder that is read if no other is asked for."""
 
 
 class TestCollection(Struct, frozen=True, kw_only=True):
@@ -124,13 +126,19 @@ def open_collection(
     *,
     corpus: Path | None = None,
     queries: Sequence[str] = (),
-    split: str = "test",
+    split: str = SPLIT,
     edition: str = "",
 ) -> TestCollection:
     """A benchmark folder, a corpus with queries of one's own, or a folder in BEIR's or R2MED's layout."""
     whole = open_artefact(target, ("benchmark", "corpus")) if (target / "manifest.json").is_file() else None
     if edition and (whole is None or whole.manifest.kind != "benchmark"):
         raise UsageError("only benchmarks have editions", where=str(target), fix="leave out --edition")
+    if whole is not None and split != SPLIT:
+        raise UsageError(
+            f"this {whole.manifest.kind} has no split {split!r}: only folders in BEIR's or R2MED's layout have splits",
+            where=str(target),
+            fix="leave out --split",
+        )
     if whole is not None and whole.manifest.kind == "benchmark":
         if queries:
             raise UsageError("a benchmark has its own questions", fix="name a corpus to search it with --query")

@@ -6,7 +6,6 @@ That page has a folder's figures as in a report, its inputs and outputs, and how
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -126,7 +125,7 @@ def _origin(artefact: Artefact) -> list[tuple[str, str]]:
     tokens = f" ({cost.tokens_in:,} tokens in, {cost.tokens_out:,} out)" if cost.tokens_in or cost.tokens_out else ""
     spent = f", ${cost.money:,.2f}" if cost.money else ""
     facts = [
-        ("Command", shlex.join(manifest.command)),
+        ("Command", manifest.command_text),
         *((f"Model ({role})", name) for role, name in manifest.models.items()),
         *((f"Context window ({role})", str(window)) for role, window in windows_of(manifest.settings).items()),
         ("Limited by the window", limited_in_words(manifest)),
