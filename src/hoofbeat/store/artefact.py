@@ -145,7 +145,8 @@ TRUST_CHANGED = "HOOFBEAT_TRUST_CHANGED"
 """The environment variable that `--trust-changed` sets: workers and threads read changed files as well."""
 
 
-def _changes_are_trusted() -> bool:
+def changes_are_trusted() -> bool:
+    """Whether the user has said that files are used which have changed since Hoofbeat wrote them."""
     return os.environ.get(TRUST_CHANGED, "").lower() in ("1", "yes", "true")
 
 
@@ -179,7 +180,7 @@ class Artefact:
                 fix="check that this is the right folder",
             )
         path = inside(self.path, name)
-        if not _changes_are_trusted() and _current_sha256(path) != self.manifest.files[name]:
+        if not changes_are_trusted() and _current_sha256(path) != self.manifest.files[name]:
             raise ArtefactError(
                 f"{name} is not what this {self.manifest.kind}'s manifest says: it has changed since it was written",
                 where=str(self.path),
@@ -202,7 +203,7 @@ class Artefact:
     def reference(self) -> InputRef:
         """How a manifest names this artefact as an input: by the hash of its files' hashes, whatever made them."""
         files = self.manifest.files
-        if _changes_are_trusted():
+        if changes_are_trusted():
             files = {name: _current_sha256(inside(self.path, name)) for name in files}
         content = content_sha256({"kind": self.manifest.kind, "files": files})
         changed = tuple(name for name, sha256 in self.manifest.files.items() if sha256 != files[name])
