@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from functools import partial
@@ -31,9 +32,12 @@ from hoofbeat.review.apply_reviews import (
     version_of,
     write_applied,
 )
-from hoofbeat.review.label_export import Origin
+from hoofbeat.review.label_export import Origin, export_labels, origin_path, write_export
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
-from hoofbeat.store.tables import read_jsonl, read_tsv, write_jsonl
+from hoofbeat.store.artefact import TRUST_CHANGED
+from hoofbeat.store.tables import read_jsonl, read_tsv, write_csv, write_jsonl
+from tests.review.labelled import team_of
 
 CASE = "m-hbt-case-01"
 
@@ -228,6 +232,70 @@ def test_labels_about_something_else_are_refused(bench: Artefact) -> None:
         apply_labels(bench, [said("q-hbt-case-07", "query", "maybe")])
     with pytest.raises(InputError, match="not a rating"):
         apply_labels(bench, [said("q-hbt-case-01", "medical alignment", "good")])
+
+
+@pytest.fixture
+def exported(folders: Path, tmp_path: Path) -> Path:
+    """The one label of a study, as it was exported."""
+    path = tmp_path / "labels.jsonl"
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        team = team_of(store, folders, "likert")
+        team.say(team.people[0], team.items[0], dict.fromkeys(("medical alignment", "need for expertise"), "5"))
+        write_export(export_labels(store, team.study), path)
+    return path
+
+
+def without_hash(path: Path) -> None:
+    """As exports were before they had the hash of the labels."""
+    origin = json.loads(origin_path(path).read_text("utf-8"))
+    del origin["labels_sha256"]
+    origin_path(path).write_text(json.dumps(origin), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "why"),
+    [
+        (False, "have changed since likert-.* was exported"),
+        (True, "counts 1 label by 1 person, but the file has at least 3 labels by 2 people"),
+    ],
+)
+def test_labels_that_changed_after_the_export_are_not_the_study_s(
+    bench: Artefact, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool, why: str
+) -> None:
+    if old:
+        without_hash(exported)
+    before, origin = labels_to_apply(bench, database="", file=exported)
+    assert origin is not None
+    forged = [said(f"q-hbt-case-0{n}", "medical alignment", "1", "Dr Forged") for n in (1, 2)]
+    write_jsonl(exported, [*before, *forged])
+    with pytest.raises(InputError, match=why) as refused:
+        labels_to_apply(bench, database="", file=exported)
+    assert "--trust-changed" in str(refused.value.fix)
+    monkeypatch.setenv(TRUST_CHANGED, "1")
+    labels, trusted = labels_to_apply(bench, database="", file=exported)
+    made = write_applied(bench, apply_labels(bench, labels), labels, tmp_path / "b2", origin=trusted)
+    recorded = made.manifest.settings["applied"]
+    assert isinstance(recorded, dict)
+    assert recorded["study"] == f"{origin.study} (labels.jsonl changed after the export)"
+    assert (recorded["people"], recorded["labels"]) == (2, 3)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_nobody_votes_twice(bench: Artefact, tmp_path: Path, suffix: str) -> None:
+    rating = ("q-hbt-case-01", "medical alignment")
+    rows = [said(*rating, "1", "Dr A"), *[said(*rating, "5", "Dr B")] * 3]
+    rows += [said(CASE, "drop option", each, "Dr B") for each in ("A", "B")]
+    path = tmp_path / f"labels{suffix}"
+    if suffix == ".jsonl":
+        write_jsonl(path, rows)
+    else:
+        fields = ("item", "criterion", "value", "reviewer")
+        write_csv(path, fields, [[getattr(row, field) for field in fields] for row in rows])
+    with pytest.raises(InputError, match="Dr B has already labelled q-hbt-case-01") as refused:
+        labels_to_apply(bench, database="", file=path)
+    first = 2 + (suffix == ".csv")
+    told = re.findall(r"line (\d+): .* \(line (\d+)\)", refused.value.what)
+    assert told == [(str(first + more), str(first)) for more in (1, 2)], "revisions are no votes"
 
 
 def test_the_diff_shows_hostile_text_as_it_stands(bench: Artefact) -> None:

@@ -171,6 +171,9 @@ def test_who_is_still_to_label_does_not_see_what_others_said(store: ReviewStore,
     assert hidden.fields == ()
     assert "Secret" not in repr(hidden)
     team.say(both, item, yes)
+    [labelled] = queue_of(store, team.study, person=both.id)
+    assert (labelled.may_open, labelled.said, labelled.fields) == (True, (), ()), "not before their own label is final"
+    store.see_labels(team.study.id, item.id, both.id)
     [shown] = queue_of(store, team.study, person=both.id)
     assert {said.reviewer for said in shown.said} == {"Reviewer 1", "Reviewer 2", "Reviewer 3"}
     assert not any(person.name in repr(shown.said) for person in team.people)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from hoofbeat.review.exam_sitting import (
 )
 from hoofbeat.review.review_records import Person, ReviewItem, SaveResult, Study
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.study_items import study_from
 from hoofbeat.web import create_app
 from tests.web.review_site import store_site
 from tests.web.support import serving
@@ -107,6 +109,33 @@ def test_images_wait_for_the_whole_case(hall: Hall) -> None:
     assert visitor.get(image).status == 404
     visitor.post(f"{exam}/questions/{place}", {"choice": "A", "text": "Words.", "stage": "0"})
     assert visitor.get(image).status == 200
+
+
+@pytest.mark.parametrize("other", ["exam", "equivalence"])
+def test_no_result_tells_answers_that_another_open_study_hides(hall: Hall, folders: Path, other: str) -> None:
+    study, items = exam_study(folders / "bench", seed=6, literature=False)
+    hall.store.create_study(study, items, by="test")
+    if other == "equivalence":
+        hall.store.close_study(hall.study.id, "test")
+        hall.store.create_study(*study_from(folders / "run", form=other))
+    visitor = Visitor(hall.address, hall.token)
+    visitor.get(f"/exam/{study.id}")
+    visitor.post(f"/exam/{study.id}/begin")
+    visitor.post(f"/exam/{study.id}/questions/1", {"choice": "A", "text": "Words.", "stage": "0"})
+    visitor.post(f"/exam/{study.id}/end")
+    entries = load_sitting(hall.store, study, hall.person, time.time()).entries
+    free = [entry.question.answer for entry in entries if not entry.options]
+    signs = ("mark right", 'mark wrong">wrong', "right answer</span>", "questions right", "Reference answer", *free)
+    page = visitor.get(f"/exam/{study.id}/result").text
+    assert "Another open study uses these questions." in page
+    assert [sign for sign in signs if sign in unescape(page)] == []
+    for each in hall.store.studies():
+        if each.id != study.id:
+            hall.store.close_study(each.id, "test")
+    page = unescape(visitor.get(f"/exam/{study.id}/result").text)
+    assert "Another open study" not in page
+    assert "right answer</span>" in page
+    assert all(answer in page for answer in free)
 
 
 @pytest.mark.parametrize("stage", ["-1", "x", "1", "99", "1e3"])

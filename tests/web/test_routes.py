@@ -167,6 +167,7 @@ TABLE = (
     Row("GET /team/{study}/queue/{item}", "/team/STUDY/queue/DIFFERS", team()),
     Row("GET /team/{study}/queue/{item}/images/{number}", "/team/STUDY/queue/DIFFERS/images/9", team(404)),
     Row("POST /team/{study}/queue/{item}", "/team/STUDY/queue/DIFFERS", team(400)),
+    Row("POST /team/{study}/queue/{item}/open", "/team/STUDY/queue/DIFFERS/open", team(303)),
     Row("GET /api/team/{study}/progress", "/api/team/STUDY/progress", team()),
     Row("GET /api/team/{study}/agreement", "/api/team/STUDY/agreement", team()),
     Row("GET /api/team/{study}/labels", "/api/team/STUDY/labels", admins()),

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from hoofbeat.review.exam_items import exam_study
 from hoofbeat.review.label_export import export_labels
-from hoofbeat.review.review_records import Person
+from hoofbeat.review.review_records import Assignment, Person
 from hoofbeat.review.review_rounds import rounds_of
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.app import create_app
@@ -132,6 +132,59 @@ def test_who_may_see_what(store: ReviewStore, folders: Path) -> None:
     assert client.post(f"{base}/close", data={"sure": "yes"}).status_code == 403, "without the page's token nothing"
     assert client.get("/team/none").status_code == 404
     assert client.get("/api/team/none/progress").json()["error"] == "this study does not exist"
+
+
+@pytest.mark.parametrize("own", ["skip", "save"])
+def test_whoever_has_seen_the_labels_of_others_labels_no_more(store: ReviewStore, folders: Path, own: str) -> None:
+    team = team_of(store, folders, "leak")
+    anna, bert, judge, _ = team.people
+    item, base = team.items[0], f"/team/{team.study.id}"
+    team.say(anna, item, YES)
+    team.say(bert, item, {**YES, "diagnosis is right": "no", "note": "Secret words."})
+    store.assign(team.study.id, [Assignment(study=team.study.id, item=item.id, person=judge.id, place=0)], by="test")
+    client = client_of(store, judge, folders)
+    mine, queued = f"/review/{team.study.id}/items/{item.id}", f"{base}/queue/{item.id}"
+    fields = {f"v:{name}": "yes" for name in YES}
+    page = client.get(queued)
+    assert "Label this item yourself first" in page.text
+    sent = {"csrf": csrf_of(page.text), **fields}
+    client.post(f"{queued}/open", data=sent)
+    assert "Label this item yourself first" in client.get(queued).text
+    client.post(mine, data={**sent, "do": own, "reason": "not my field", "base": "0"})
+    before = store.label(team.study.id, item.id, judge.id)
+    for gate in (client.get(queued), client.post(queued, data=sent)):
+        assert "you can no longer" in gate.text
+        assert "Secret" not in gate.text
+        assert "diagnosis is right" not in client.get(f"{base}/queue").text
+    assert store.decisions(team.study.id) == []
+    assert "Secret words." in client.post(f"{queued}/open", data=sent).text
+    for doing, version in (("save", 1), ("draft", 1), ("undo", 1), ("save", 0)):
+        again = client.post(mine, data={**sent, "v:diagnosis is right": "no", "do": doing, "base": str(version)})
+        assert (again.status_code, "seen the labels of others" in again.text) == (409, True), doing
+    headers = {"X-CSRF-Token": sent["csrf"]}
+    body = {"values": {**YES, "diagnosis is right": "no"}, "state": "done", "base": 1, "request": "r-1"}
+    assert client.post(f"/api{mine}", json=body, headers=headers).status_code == 409
+    assert client.post(f"/api{mine}/undo", json={"request": "r-2"}, headers=headers).status_code == 409
+    assert store.label(team.study.id, item.id, judge.id) == before
+    assert "Yours is final." in client.get(mine).text
+    client.post(queued, data={**sent, "v:diagnosis is right": "no", "base": "0"})
+    assert [each.values for each in store.decisions(team.study.id)] == [{"diagnosis is right": "no"}]
+
+
+def test_an_item_that_was_seen_in_the_queue_can_only_be_skipped(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "leak")
+    anna, bert, judge, _ = team.people
+    item = team.items[0]
+    team.say(anna, item, YES)
+    team.say(bert, item, {**YES, "diagnosis is right": "no"})
+    client = client_of(store, judge, folders)
+    sent = {"csrf": csrf_of(client.get(f"/team/{team.study.id}/queue/{item.id}").text)}
+    store.assign(team.study.id, [Assignment(study=team.study.id, item=item.id, person=judge.id, place=0)], by="test")
+    mine = f"/review/{team.study.id}/items/{item.id}"
+    assert "You can only skip it." in client.get(mine).text
+    assert client.post(mine, data={**sent, **{f"v:{name}": "yes" for name in YES}, "base": "0"}).status_code == 409
+    assert client.post(mine, data={**sent, "do": "skip", "reason": "not my field", "base": "0"}).status_code == 200
+    assert [label.state for label in store.labels(team.study.id, person=judge.id)] == ["skipped"]
 
 
 def test_an_adjudicator_sees_an_item_s_images(store: ReviewStore, folders: Path) -> None:

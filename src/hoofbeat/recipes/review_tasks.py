@@ -2,7 +2,8 @@
 
 A recipe lists what should be looked at as `ReviewTask`s in the benchmark's `review.jsonl`. Labels come back as JSONL or
 CSV (`item`, `criterion`, `value`, `reviewer`, `note`); built again with `reviews=FILE`, a recipe applies its rule.
-A label that can't be read, or whose criterion nobody asked about, is refused: it must not count as a pass.
+A label that can't be read, or whose criterion nobody asked about, is refused: it must not count as a pass. So is a
+second one by the same reviewer: nobody votes twice.
 
 Review in two stages: an annotator sees every item and says `ok` or `flag` by each criterion; an expert sees what was
 flagged and says `keep` or `exclude`.
@@ -14,7 +15,7 @@ import csv
 import io
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import AcceptedAnswer, Facets
-from hoofbeat.store.sheets import csv_delimiter
+from hoofbeat.store.sheets import csv_delimiter, refuse_lines
 from hoofbeat.store.tables import UNREADABLE, bare_cell
 
 _YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
@@ -133,19 +134,20 @@ def drawn_for_review(items: Sequence[RecipeItem], context: RecipeContext, step: 
     return [item for item in items if item.id in drawn]
 
 
-def read_labels(path: Path) -> list[ReviewLabel]:
-    """Labels from a JSONL or CSV file; a line that is not a label is named by its number."""
+def read_labels(path: Path, *, several: Collection[str] = (ACCEPT, SUPPORTS)) -> list[ReviewLabel]:
+    """Labels from a JSONL or CSV file; a line that is not a label is named by its number.
+
+    A reviewer has one label of an item by a criterion (as an expert another), of the criteria `several` any number.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(f"the labels can't be read: {err}", where=str(path), fix="check the file") from err
-    rows: list[object]
+    rows: list[tuple[int, object]]
     if path.suffix.lower() == ".csv":
         try:
-            rows = [
-                _bare(row)
-                for row in csv.DictReader(io.StringIO(text), delimiter=csv_delimiter(text.partition("\n")[0]))
-            ]
+            table = csv.DictReader(io.StringIO(text), delimiter=csv_delimiter(text.partition("\n")[0]))
+            rows = [(table.line_num, _bare(row)) for row in table]
         except csv.Error as err:
             raise InputError(f"the labels can't be read: {err}", where=str(path), fix="check the file") from err
     else:
@@ -153,19 +155,27 @@ def read_labels(path: Path) -> list[ReviewLabel]:
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 try:
-                    rows.append(msgspec.json.decode(line))
+                    rows.append((number, msgspec.json.decode(line)))
                 except UNREADABLE as err:
                     raise InputError(f"line {number} is not JSON: {err}", where=str(path), fix="correct it") from err
-    labels = []
-    for number, row in enumerate(rows, start=1):
+    labels: list[ReviewLabel] = []
+    said: dict[tuple[object, ...], int] = {}
+    doubled = []
+    for number, (at, row) in enumerate(rows, start=1):
         try:
-            labels.append(msgspec.convert(row, ReviewLabel, strict=False))
+            label = msgspec.convert(row, ReviewLabel, strict=False)
         except msgspec.ValidationError as err:
             raise InputError(
                 f"label {number} can't be read: {err}",
                 where=str(path),
                 fix="each label has item, criterion and value, and may have reviewer and note",
             ) from err
+        labels.append(label)
+        who, by_expert = label.reviewer.strip(), label.value.strip().lower() in _EXPERT
+        first = said.setdefault((label.item, label.criterion, who, by_expert), at)
+        if who and first != at and label.criterion not in several:
+            doubled.append(f"line {at}: {who} has already labelled {label.item} by {label.criterion!r} (line {first})")
+    refuse_lines(doubled, path, fix="keep one of these lines; nothing was written")
     return labels
 
 
@@ -174,9 +184,9 @@ def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: bare_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
-def known_labels(path: str, criteria: Sequence[str]) -> list[ReviewLabel]:
+def known_labels(path: str, criteria: Sequence[str], *, several: Collection[str] = ()) -> list[ReviewLabel]:
     """The labels of a file, none where no file is named; one by a criterion that is not among these is refused."""
-    labels = read_labels(Path(path)) if path else []
+    labels = read_labels(Path(path), several=several) if path else []
     for label in labels:
         if label.criterion not in criteria:
             raise InputError(
@@ -252,7 +262,8 @@ def reviewed(
     are allowed besides, and any further criterion is refused. Without `criteria` a label of any kind will do. Answers
     that labels accept are the item's `accepted`.
     """
-    labels = known_labels(path, (*criteria, *others)) if criteria else read_labels(Path(path)) if path else []
+    known = (*criteria, *others)
+    labels = known_labels(path, known, several=others) if criteria else read_labels(Path(path)) if path else []
     by_item: defaultdict[str, defaultdict[str, list[ReviewLabel]]] = defaultdict(lambda: defaultdict(list))
     for each in labels:
         by_item[each.item][each.criterion].append(each)

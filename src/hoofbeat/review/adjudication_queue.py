@@ -1,16 +1,17 @@
 """What waits for an adjudicator: items over which reviewers differ, and those that an annotator flagged.
 
 Labels are shown under Reviewer 1, 2, … in an order of chance that changes from item to item. Whoever is still to label
-an item themselves does not see what others said of it.
+an item themselves does not see what others said of it. Whoever has labelled or skipped it may: then that is final.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.review.forms import AgreementField, Form, agreement_fields, criterion_rows, load_form
 from hoofbeat.review.review_records import Assignment, Decision, ItemLabel, ReviewItem, Study
@@ -36,7 +37,8 @@ class ReviewerStatement(Struct, frozen=True, kw_only=True):
 class AdjudicationItem(Struct, frozen=True, kw_only=True):
     """An item for the adjudicator. `why`: differ or flagged; `fields` those it is about; `form` asks for the decision.
 
-    `hidden` says that the adjudicator has yet to label it, so that nothing of what others said is here.
+    `hidden` says that nothing of what others said is here: the adjudicator has yet to label it or, with `may_open`, has
+    labelled or skipped it, and has not seen what others said.
     """
 
     item: ReviewItem
@@ -46,11 +48,17 @@ class AdjudicationItem(Struct, frozen=True, kw_only=True):
     said: tuple[ReviewerStatement, ...]
     decision: Decision | None = None
     hidden: bool = False
+    may_open: bool = False
 
     @property
     def open(self) -> bool:
         """Whether it is still to be decided."""
         return self.decision is None
+
+    @property
+    def to_label(self) -> bool:
+        """Whether the adjudicator has to label it first."""
+        return self.hidden and not self.may_open
 
 
 def base_item(item: ReviewItem) -> str:
@@ -67,8 +75,9 @@ def queue_of(
         items or store.items(study.id),
         store.labels(study.id),
         store.decisions(study.id),
-        store.assignments(study.id, person) if person else (),
+        store.assignments(study.id, person) if person and not study.closed else (),
         person=person,
+        seen=store.seen_labels(study.id, person) if person else (),
     )
 
 
@@ -80,8 +89,12 @@ def open_queue(
     own: Iterable[Assignment] = (),
     *,
     person: str = "",
+    seen: Collection[str] = (),
 ) -> list[AdjudicationItem]:
-    """The same from what the review store keeps; `own` are the assignments of the person who looks."""
+    """The same from what the review store keeps; `own` are the assignments of the person who looks.
+
+    `seen` are the items of which the person has seen what others said.
+    """
     by_item: defaultdict[str, list[ItemLabel]] = defaultdict(list)
     states: dict[tuple[str, str], str] = {}
     for label in labels:
@@ -89,7 +102,7 @@ def open_queue(
         if label.state == "done":
             by_item[label.item].append(label)
     settled = {decision.item: decision for decision in decisions}
-    mine = {row.item for row in own if states.get((row.item, person), "draft") == "draft"}
+    mine = {row.item: states.get((row.item, person), "draft") for row in own if row.item not in seen}
     experts = {base_item(item) for item in items if item.stage in EXPERT.values()}
     form_of = form_finder(study)
     measured: dict[str, tuple[AgreementField, ...]] = {}
@@ -102,11 +115,11 @@ def open_queue(
         if waiting is None or (waiting.why == "flagged" and item.id in experts and waiting.open):
             continue  # an expert has it as a task of their own
         if item.id in mine:
-            waiting = AdjudicationItem(
-                item=item, why=waiting.why, fields=(), form=waiting.form, said=(), decision=None, hidden=True
-            )
+            may = mine[item.id] != "draft"
+            decision = waiting.decision if may else None
+            waiting = replace(waiting, fields=(), said=(), decision=decision, hidden=True, may_open=may)
         found.append(waiting)
-    return sorted(found, key=lambda each: (not each.open, each.hidden, each.item.place, each.item.id))
+    return sorted(found, key=lambda each: (not each.open, each.to_label, each.item.place, each.item.id))
 
 
 def _waiting(

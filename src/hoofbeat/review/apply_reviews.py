@@ -50,7 +50,7 @@ from hoofbeat.recipes.review_tasks import (
     says_yes,
 )
 from hoofbeat.records import AcceptedAnswer, Document, Question, Span, Step
-from hoofbeat.review.label_export import Origin, export_labels, join_exports, origin_of
+from hoofbeat.review.label_export import Origin, export_labels, join_exports, origin_of, unchanged_origin
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import copy_inside, write_bytes
@@ -62,6 +62,9 @@ _SETTLES = {"options overlap": DROP, "options appropriate": DROP, "missing infor
 _ANNOTATOR, _EXPERT = frozenset({"ok", "flag"}), frozenset({"keep", "exclude"})
 _FORGIVEN = ("reasoning",)
 _KNOWN = frozenset({*RATINGS, *LEAKS, *QUESTIONS, *FLAGS, *LEVEL_1, *LEVEL_2, DROP, ADD, ACCEPT, SUPPORTS, SAME})
+_SEVERAL = (*LEVEL_1, *LEVEL_2, DROP, ADD, ACCEPT, SUPPORTS, SAME)
+"""Criteria of which one reviewer may have several labels of an item: of findings the last counts, all of the others."""
+
 # Manifests of benchmarks made before the rename: without this, their rules would silently become the defaults.
 _OLDER_SETTINGS = {"least_rating": "min_rating", "least_options": "min_options"}
 
@@ -480,7 +483,8 @@ def _labels_of_people(
     if file is not None:
         if (origin := origin_of(file)) is not None:
             _check_origin(artefact, origin)
-        return read_labels(file), origin
+        labels = read_labels(file, several=_SEVERAL)
+        return labels, origin and unchanged_origin(file, origin, labels)
     with ReviewStore.open(database) as store:
         export = join_exports([export_labels(store, store.find_study(name)) for name in studies])
     _check_origin(artefact, export.origin)

@@ -10,6 +10,7 @@ looked at before that: only a study's owner, an admin who may see it, is shown w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TypeVar
 
 from msgspec import Struct
@@ -92,6 +93,20 @@ def hidden_folders(library: FolderLibrary, studies: Iterable[Study]) -> frozense
         hidden |= more
         marks |= {sha256 for name in more for sha256 in (contents[name].own, *contents[name].files)}
     return frozenset(hidden)
+
+
+def hidden_by_another(library: FolderLibrary, study: Study, studies: Iterable[Study], person: Person | None) -> bool:
+    """Whether another open study hides from a person what this one is about, or what both were made from."""
+    others = [other for other in hiding_studies(studies, person) if other.id != study.id]
+    own = {study.source_sha256, *study.made_from}
+    if any(own & {other.source_sha256, *other.made_from} for other in others):
+        return True
+    hidden = hidden_folders(library, others)
+    for folder in library.folders():
+        with suppress(HoofbeatError):  # a folder that can't be read is not what the study was made of
+            if folder.slug in hidden and library.opened(folder, "hashes", _content).own == study.source_sha256:
+                return True
+    return False
 
 
 class VisibleLibrary(FolderLibrary):

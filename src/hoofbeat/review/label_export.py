@@ -6,7 +6,8 @@
 - `errors`: item, error, same mistake likely for a physician, why, annotator, note: `report --errors`
 
 Beside a file of labels lies another, `NAME.study.json`, that says which study they are of and which artefact they are
-about, so that they are not applied to another version of it. Beside labels of answers lies `NAME.design.json`, how the
+about, so that they are not applied to another version of it, and the hash of the file, so that nobody's later words are
+taken for the study's. Beside labels of answers lies `NAME.design.json`, how the
 answers were drawn, where `judge` looks for it. Decisions of adjudicators take the place of the reviewers'
 labels where the reader knows no other way (`criteria`); else they are a file of their own.
 """
@@ -31,10 +32,12 @@ from hoofbeat.review.adjudication_queue import EXPERT, base_item
 from hoofbeat.review.forms import criterion_rows, form_for, sides_exchanged
 from hoofbeat.review.review_records import Decision, ItemLabel, ReviewItem, Study
 from hoofbeat.review.reviewer_agreement import names_of
-from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.artefact import changes_are_trusted
+from hoofbeat.store.files import file_sha256, read_bytes, write_bytes
 from hoofbeat.store.tables import plain_cell, write_csv, write_jsonl
 
 if TYPE_CHECKING:
+    from hoofbeat.recipes.review_tasks import ReviewLabel
     from hoofbeat.review.review_store import ReviewStore
 
 Format = Literal["criteria", "pairs", "answers", "errors"]
@@ -62,7 +65,10 @@ _SUFFIX = ".study.json"
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """Where labels come from: the study, its form, and the artefact it is about by name and content hash."""
+    """Where labels come from: the study, its form, and the artefact it is about by name and content hash.
+
+    `labels_sha256` is the hash of the file they were written to; older exports have none.
+    """
 
     study: str
     form: str
@@ -72,6 +78,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     labels: int
     people: int
     settings: dict[str, Any] = field(default_factory=dict)
+    labels_sha256: str = ""
 
 
 class LabelExport(Struct, frozen=True, kw_only=True):
@@ -276,6 +283,36 @@ def origin_of(labels: Path) -> Origin | None:
         ) from err
 
 
+def unchanged_origin(path: Path, origin: Origin, labels: Sequence[ReviewLabel]) -> Origin:
+    """The origin of labels that are those of their export; changed ones are refused.
+
+    Where the user trusts them (`--trust-changed`), it says that they have changed, and counts what is there.
+    """
+    people = {label.reviewer for label in labels} - {ADJUDICATED}
+    said = {(label.item, label.reviewer) for label in labels if label.reviewer != ADJUDICATED}
+    if origin.labels_sha256 and origin.labels_sha256 != file_sha256(path):
+        what = f"these labels have changed since {origin.study} was exported"
+    elif len(people) > origin.people or len(said) > origin.labels:
+        what = (
+            f"{origin_path(path).name} counts {_counted(origin.labels, origin.people)}, but the file has at least "
+            f"{_counted(len(said), len(people))}"
+        )
+    else:
+        return origin
+    if not changes_are_trusted():
+        raise InputError(
+            what,
+            where=str(path),
+            fix="export them again; --trust-changed applies them as they are, and the result says so",
+        )
+    study = f"{origin.study} ({path.name} changed after the export)"
+    return msgspec.structs.replace(origin, study=study, people=len(people), labels=len(said))
+
+
+def _counted(labels: int, people: int) -> str:
+    return f"{labels} label{'s' * (labels != 1)} by {people} {'person' if people == 1 else 'people'}"
+
+
 def write_export(export: LabelExport, path: Path) -> list[Path]:
     """Write the labels as `.jsonl` or `.csv`, what they are of beside them, and decisions where they stand apart."""
     if path.suffix not in (".jsonl", ".csv"):
@@ -298,7 +335,8 @@ def write_export(export: LabelExport, path: Path) -> list[Path]:
         write_design(path, msgspec.structs.replace(design, sheet=path.name))
         written.append(design_path(path))
     beside = origin_path(path)
-    write_bytes(beside, msgspec.json.format(msgspec.json.encode(export.origin), indent=1) + b"\n")
+    origin = msgspec.structs.replace(export.origin, labels_sha256=file_sha256(path))
+    write_bytes(beside, msgspec.json.format(msgspec.json.encode(origin), indent=1) + b"\n")
     return [*written, beside]
 
 

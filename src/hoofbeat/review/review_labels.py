@@ -3,6 +3,9 @@
 A save brings the version its page showed. If the label has moved on since (another tab, another device), nothing is
 written and the page gets the present label: no save ever overwrites one it has not seen. A save also brings its own
 id: the same id again is the same save, so a page that lost the connection may just send it again.
+
+Whoever has seen what others said of an item, as adjudicators do, can't say anything new of it: their label stays as it
+is, and what they have not labelled yet they can only skip.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
-from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, insert, literal, select, update
+from sqlalchemy import BindParameter, Connection, Row, Select, and_, bindparam, exists, insert, literal, select, update
 
 from hoofbeat.review.database import assignments, decisions, events, items, labels, people, studies
 from hoofbeat.review.review_records import (
@@ -37,6 +40,10 @@ _CONTENT = ("values", "state", "version", "origin", "seconds", "reason", "change
 _STUDY: BindParameter[str] = bindparam("of_study")
 _ITEM: BindParameter[str] = bindparam("of_item")
 _PERSON: BindParameter[str] = bindparam("of_person")
+SEEN = "labels seen"
+"""What the trail says of somebody who has seen what others said of an item."""
+
+_seen = events.alias()
 _THIS_LABEL = and_(labels.c.study == _STUDY, labels.c.item == _ITEM, labels.c.person == _PERSON)
 _LABEL = select(labels).where(_THIS_LABEL)
 _NEW_LABEL = insert(labels)
@@ -50,6 +57,9 @@ _STANDING = select(
     events.c.study.label("did_study"),
     events.c.item.label("did_item"),
     events.c.after.label("did_after"),
+    exists(_seen.c.id)
+    .where(_seen.c.study == _STUDY, _seen.c.item == _ITEM, _seen.c.person == _PERSON, _seen.c.what == SEEN)
+    .label("seen"),
     *(labels.c[name] for name in _CONTENT),
 ).select_from(
     select(literal(1).label("one"))
@@ -118,7 +128,7 @@ class LabelStore(StoreBase):
             earlier = _earlier(stands, "saved", study, item)
             if earlier is not None and (earlier["values"], earlier["state"]) == (kept, state):
                 return SaveResult(label=_label_within(earlier, study, item, person))
-            _check_may_label(stands)
+            _check_may_label(stands, state)
             before = _content_in(stands)
             if earlier is not None or base != (stands.version or 0):  # the same form sent again says something else
                 return _out_of_date(before, study, item, person)
@@ -135,6 +145,24 @@ class LabelStore(StoreBase):
             return SaveResult(label=_label_within(after, study, item, person))
 
         return self._database.together(job)
+
+    def see_labels(self, study: str, item: str, person: str) -> None:
+        """Note that a person is shown what others said of an item: what they say of it themselves is final now."""
+
+        def job(connection: Connection) -> None:
+            seen = _seen_by(study, person).where(events.c.item == item)
+            if connection.execute(seen.limit(1)).one_or_none() is None:
+                self._note(connection, SEEN, by=person, study=study, item=item)
+
+        self._database.together(job)
+
+    def seen_labels(self, study: str, person: str, item: str | None = None) -> frozenset[str]:
+        """The items of which a person has seen what others said; with `item`, whether that one is among them."""
+        query = _seen_by(study, person)
+        if item is not None:
+            query = query.where(events.c.item == item)
+        with self._database.read() as connection:
+            return frozenset(connection.execute(query).scalars())
 
     def undo(self, study: str, item: str, person: str, *, request: str, base: int | None = None) -> SaveResult:
         """Back to what stood before the last change that is not undone yet; this is a new version.
@@ -247,6 +275,10 @@ class LabelStore(StoreBase):
             return [Decision(study=row.study, item=row.item, **_told_of(row)) for row in connection.execute(query)]
 
 
+def _seen_by(study: str, person: str) -> Select[str]:
+    return select(events.c.item).where(events.c.study == study, events.c.person == person, events.c.what == SEEN)
+
+
 def _told_of(row: Row[Any]) -> dict[str, Any]:
     return {
         "person": row.person,
@@ -298,10 +330,16 @@ def _check_open(stands: Row[Any]) -> None:
         raise not_yours("your invitation is no longer valid")
 
 
-def _check_may_label(stands: Row[Any]) -> None:
+def _check_may_label(stands: Row[Any], state: LabelState | None = None) -> None:
     _check_open(stands)
     if stands.assigned is None:
         raise not_yours("this item is not assigned to you", "continue with your own list")
+    if stands.seen and (state != "skipped" or stands.state == "done"):
+        raise ReviewRefusalError(
+            "you have seen the labels of others for this item, so you can't label it any more",
+            fix="continue with the next item; if this one has no label of yours, skip it",
+            status=409,
+        )
 
 
 def _check_may_decide(stands: Row[Any]) -> None:

@@ -155,7 +155,8 @@ TRUST_CHANGED = "HOOFBEAT_TRUST_CHANGED"
 """The environment variable that `--trust-changed` sets: workers and threads read changed files as well."""
 
 
-def _changes_are_trusted() -> bool:
+def changes_are_trusted() -> bool:
+    """Whether the user has said that files are used which have changed since Hoofbeat wrote them."""
     return os.environ.get(TRUST_CHANGED, "").lower() in ("1", "yes", "true")
 
 
@@ -189,7 +190,7 @@ class Artefact:
                 fix="check that this is the right folder",
             )
         path = inside(self.path, name)
-        if not _changes_are_trusted() and (not path.is_file() or _current_sha256(path) != self.manifest.files[name]):
+        if not changes_are_trusted() and (not path.is_file() or _current_sha256(path) != self.manifest.files[name]):
             self.refuse_replaced()
             raise ArtefactError(
                 f"{name} is not what this {self.manifest.kind}'s manifest says: it has changed since it was written",
@@ -239,7 +240,7 @@ class Artefact:
 
     def _current_files(self) -> dict[str, str]:
         files = self.manifest.files
-        return {name: _current_sha256(inside(self.path, name)) for name in files} if _changes_are_trusted() else files
+        return {name: _current_sha256(inside(self.path, name)) for name in files} if changes_are_trusted() else files
 
     def verify(self) -> list[str]:
         """What differs from the manifest: missing, changed and added files, as lines; empty when all is well.

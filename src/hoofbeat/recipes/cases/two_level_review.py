@@ -46,7 +46,8 @@ Labels = Mapping[str, Sequence[ReviewLabel]]
 def read_reviews(path: str) -> Labels:
     """The labels of each item that count: revisions all, of the others a reviewer's last by criterion."""
     by_item: defaultdict[str, dict[tuple[str, str, str], ReviewLabel]] = defaultdict(dict)
-    for label in known_labels(path, (*LEVEL_1, *LEVEL_2, DROP, ADD)):
+    criteria = (*LEVEL_1, *LEVEL_2, DROP, ADD)
+    for label in known_labels(path, criteria, several=criteria):
         if not label.value.strip() and label.criterion not in (DROP, ADD):
             raise InputError(
                 f"the label of {label.item} by {label.criterion!r} is empty",

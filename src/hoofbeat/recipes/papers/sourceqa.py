@@ -375,7 +375,7 @@ def _scrubbed(outcome: Outcome, words: Sequence[str]) -> Outcome:
 def _labels(path: str) -> Mapping[str, Sequence[ReviewLabel]]:
     """What reviewers said, by item; a label that can't be read is refused, also one that no step would look at."""
     by_item: defaultdict[str, list[ReviewLabel]] = defaultdict(list)
-    for each in known_labels(path, (*CRITERIA, CRITERION)):
+    for each in known_labels(path, (*CRITERIA, CRITERION), several=(CRITERION,)):
         says_yes(each, path)
         by_item[each.item].append(each)
     return by_item

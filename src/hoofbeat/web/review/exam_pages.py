@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from hoofbeat.errors import HoofbeatError
@@ -31,6 +32,7 @@ from hoofbeat.review.exam_sitting import (
     submit_answer,
     visible_case,
 )
+from hoofbeat.review.hidden_folders import hidden_by_another
 from hoofbeat.review.review_records import Person, ReviewItem, ReviewRefusalError, not_here
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.browse.open_folders import prepare_in_background
@@ -232,22 +234,27 @@ def ended(request: Request, person: Me, study: str) -> Response:
 
 @router.get("/exam/{study}/result", response_class=HTMLResponse, include_in_schema=False)
 def result(request: Request, person: Me, study: str) -> Response:
-    """The result, once the exam is over: nobody is told anything before."""
+    """The result, once the exam is over: nobody is told anything before, nor what another open study still hides."""
     store, sitting = require_sitting(request, person, study)
     if not sitting.over:
         return _to(study)
     sitting = end_exam(store, sitting)
     site = whole_site(request)  # how models did as a whole tells nobody an answer
+    held = hidden_by_another(site.library, sitting.study, store.studies(), person)
+    scored = result_of(sitting)
+    if held:  # the score of a single answer says whether it was right
+        scored = replace(scored, overall=(), parts=())
     known = [
         (folder.slug, prepare_in_background(site, folder, "exam-outcomes", model_outcomes))
-        for folder in site.library.folders("run", "judgments")
+        for folder in ([] if held else site.library.folders("run", "judgments"))
     ]
     return render(
         request,
         "exam/result.html",
         title=f"Your result: {sitting.study.title}",
         sitting=sitting,
-        result=result_of(sitting),
+        result=scored,
+        held=held,
         models=model_lines(sitting, [(slug, found) for slug, found in known if found is not None]),
         waiting=any(found is None for _, found in known),
         linked=may_browse(request),

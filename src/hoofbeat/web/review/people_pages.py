@@ -29,6 +29,7 @@ KINDS = (
     "assigned",
     "saved",
     "undone",
+    "labels seen",
     "decided",
     "invited",
     "renewed",

@@ -230,6 +230,7 @@ def _item_page(
         label=label,
         values=values,
         version=version,
+        seen=bool(store.seen_labels(place.study.id, person.id, place.item.id)),
         reopened=_was_done(store, label),
         first_time=not any(each.state != "draft" for each in labels),
         progress=progress_of_person(place.mine, labels),

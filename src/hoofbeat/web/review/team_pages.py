@@ -421,6 +421,7 @@ def _download(study: str, suffix: str, kind: str, content: bytes) -> Response:
 
 _NOTE = "note"
 _MAX_NOTE = 4000
+_NOT_QUEUED = "This item is not in the queue."
 
 
 @pages.get("/team/{study}/queue", response_class=HTMLResponse)
@@ -434,8 +435,8 @@ def queue(request: Request, person: Adjudicator, study: str, page: int = 1) -> R
         title=f"To resolve: {found.title}",
         study=found,
         rows=page_of(rows, page),
-        open=sum(each.open and not each.hidden for each in rows),
-        hidden=sum(each.hidden for each in rows),
+        open=sum(each.open and not each.to_label for each in rows),
+        hidden=sum(each.to_label for each in rows),
         settled=sum(not each.open for each in rows),
         position=position_of(store, study),
     )
@@ -447,8 +448,22 @@ def show(request: Request, person: Adjudicator, study: str, item: str) -> Respon
     found = study_of(request, person, study)
     waiting = _queued(request, person, found, item)
     if waiting is None:
-        return not_found(request, "This item is not in the queue.")
+        return not_found(request, _NOT_QUEUED)
+    if not (waiting.hidden or found.closed):
+        store_of(request).see_labels(study, item, person.id)
     return _queue_item_page(request, person, found, waiting)
+
+
+@pages.post("/team/{study}/queue/{item}/open")
+def open_labels(request: Request, person: Adjudicator, study: str, item: str) -> Response:
+    """Show what others said of an item that the person has labelled or skipped: that is final from now on."""
+    found = study_of(request, person, study)
+    waiting = _queued(request, person, found, item)
+    if waiting is None:
+        return not_found(request, _NOT_QUEUED)
+    if waiting.may_open:
+        store_of(request).see_labels(study, item, person.id)
+    return RedirectResponse(f"/team/{quote(study, safe='')}/queue/{quote(item, safe='')}", status_code=303)
 
 
 def _queued(request: Request, person: Person, study: Study, item: str) -> AdjudicationItem | None:
@@ -490,7 +505,7 @@ def _queue_item_page(
         values=values,
         note=note if note is not None else decision.note if decision else "",
         version=decision.version if decision else 0,
-        mine=any(label.state == "done" for label in _own(request, person, study, waiting.item)),
+        mine=own.state if (own := store_of(request).label(study.id, waiting.item.id, person.id)) else "",
         problem=problem,
         request_id=secrets.token_urlsafe(16),
     )
@@ -503,11 +518,6 @@ def image(request: Request, person: Adjudicator, study: str, item: str, number: 
     shown = store_of(request).item(study, item)
     files = [str(name) for name in shown.key.get("images", ())] if shown else []
     return item_image(request, artefact_of(whole_site(request), found), files, number)
-
-
-def _own(request: Request, person: Person, study: Study, item: ReviewItem) -> list[Any]:
-    label = store_of(request).label(study.id, item.id, person.id)
-    return [label] if label else []
 
 
 def _said_fields(waiting: AdjudicationItem, form: ReviewForm) -> list[str]:
@@ -558,7 +568,10 @@ def decide(request: Request, person: Adjudicator, study: str, item: str, form: P
     found = study_of(request, person, study)
     waiting = _queued(request, person, found, item)
     if waiting is None:
-        return not_found(request, "This item is not in the queue.")
+        return not_found(request, _NOT_QUEUED)
+    if waiting.may_open:
+        problem = InputError("you have not seen the labels of the others", fix="show them first")
+        return _queue_item_page(request, person, found, waiting, problem=problem)
     if waiting.hidden:
         problem = InputError("label this item yourself first", fix="it is on your own list")
         return _queue_item_page(request, person, found, waiting, problem=problem)
@@ -578,7 +591,7 @@ def decide(request: Request, person: Adjudicator, study: str, item: str, form: P
     except InputError as err:
         return _queue_item_page(request, person, found, waiting, values=given, note=note, problem=err)
     rows = queue_of(store_of(request), found, person=person.id, items=outlines_of(request, study))
-    left = [each for each in rows if each.open and not each.hidden]
+    left = [each for each in rows if each.open and not each.to_label]
     goal = f"/team/{quote(study, safe='')}/queue"
     return RedirectResponse(f"{goal}/{quote(left[0].item.id, safe='')}" if left else goal, status_code=303)
 
