@@ -99,8 +99,19 @@ def test_bad_files_and_duplicates_are_listed(source: Path, tmp_path: Path) -> No
         "not well-formed XML": 1,
         "same content": 2,
     }
-    [told] = caveats(artefact.manifest)
-    assert told.startswith("1 document was left out, because another one has the same id.")
+
+
+def test_files_of_one_name_in_several_folders_are_said(tmp_path: Path) -> None:
+    """The handbook of the second institution was missing from an audit without a word."""
+    for name in ("larch", "birch"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "handbook.md").write_text(f"# {name}\n\nText of {name}.")
+    [told] = caveats(import_corpus([tmp_path / "in"], tmp_path / "c").manifest)
+    assert told.startswith("1 document was left out, because one in another folder has the same id.")
+    (tmp_path / "ids.csv").write_text("file,id\nlarch/handbook.md,larch\nbirch/handbook.md,birch\n")
+    both = import_corpus([tmp_path / "in"], tmp_path / "both", facets_from=tmp_path / "ids.csv")
+    assert both.manifest.counts.kept == 2
+    assert caveats(both.manifest) == []
 
 
 def test_files_of_other_formats_are_counted(tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ def test_a_benchmark_of_another_kind_is_refused(server: FaultServer) -> None:
         run("clinbench", bench, model=server.spec())
     with pytest.raises(UsageError, match="no question of this benchmark has a reference answer"):
         run("ogcare", bench, model=server.spec())
-    with pytest.raises(UsageError, match="the corpus is needed"):
+    with pytest.raises(UsageError, match="the documents are needed"):
         run("r2med", bench, model=server.spec())
     with pytest.raises(UsageError, match="takes one benchmark"):
         run("cupcase", [bench, bench], model=server.spec())

@@ -445,7 +445,11 @@ class _Import:
         earlier, content = self._ids[item.id]
         if content == item.digest:
             return f"same content as {earlier}", "same content"
-        return f"id already used by {earlier}: {item.id}", "id already used"
+        apart = name.rpartition("/")[0] != earlier.rpartition("/")[0]
+        return (
+            f"id already used by {earlier}: {item.id}",
+            "id already used in another folder" if apart else "id already used",
+        )
 
     def _reject(self, stream: IO[bytes], source: str, reason: str, group: str) -> None:
         rejection = ImportRejection(source=source, reason=reason)

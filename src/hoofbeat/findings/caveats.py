@@ -20,6 +20,7 @@ from hoofbeat.window import LIMITED_BY_WINDOW, OTHER_MODELS, ContextWindow, wind
 LIMIT = "limit"
 IN_ALL = "questions_in_all"
 CUT_OFF = "cut_off"
+_USED_ELSEWHERE = "id already used in another folder"  # a reason of `corpus.corpus_import`
 
 _WITH_ANSWERS = ("run", "judgments")
 _SYSTEMS = 3
@@ -98,11 +99,12 @@ def _others_in_words(manifest: Manifest) -> str:
 
 
 def _same_ids_in_words(manifest: Manifest) -> str:
-    if manifest.kind != "corpus" or not (count := manifest.counts.reasons.get("id already used", 0)):
+    if manifest.kind != "corpus" or not (count := manifest.counts.reasons.get(_USED_ELSEWHERE, 0)):
         return ""
+    many = f"{count:,} documents were" if count != 1 else "1 document was"
     return (
-        f"{count:,} document{'s were' if count != 1 else ' was'} left out, because another one has the same id. For "
-        "files of one name in several folders, give ids in a table: a column id beside file, with --facets-from."
+        f"{many} left out, because one in another folder has the same id. To keep both, give ids in a table: a column id "
+        "beside file, with --facets-from."
     )
 
 
