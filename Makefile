@@ -41,7 +41,7 @@ WORKERS ?= 3
 test: $(STAMP)-dev weights
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# A first look in about a minute: records, prompts, measures, judging, names; without a browser, a model or a command.
+# A first look in one to two minutes: records, prompts, measures, judging, names; without a browser, a model or a command.
 quick: $(STAMP)-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(QUICK)
 

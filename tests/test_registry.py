@@ -78,6 +78,16 @@ def test_a_plugin_file_is_found_listed_and_announced_to_child_processes(found: R
     assert found.load_file(path) is loaded
 
 
+def test_two_plugin_files_of_one_name_are_both_listed(found: Registry, tmp_path: Path) -> None:
+    for folder, greeting in (("a", "servus"), ("b", "moin")):
+        (tmp_path / folder).mkdir()
+        found.load_file(plugin(tmp_path / folder, f"GREETING = Greeting('{greeting}')\n"))
+    assert [(each.name, each.extensions) for each in found.plugins] in (
+        [("mine.py", ("greeting servus",)), ("mine.py", ("greeting moin",))],
+        [("mine.py", ("greeting moin",)), ("mine.py", ("greeting servus",))],
+    )
+
+
 def test_a_name_that_is_taken_is_refused(found: Registry, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is already a greeting 'hi'"):
         found.load_file(plugin(tmp_path, "GREETING = Greeting('hi')\n"))

@@ -111,7 +111,18 @@ class Registry:
     @property
     def plugins(self) -> tuple[Plugin, ...]:
         """The plugins that were loaded, in order of their names."""
-        return tuple(self._plugins[key] for key in sorted(self._plugins))
+        return tuple(sorted(self._plugins.values(), key=lambda each: (each.name, each.sha256)))
+
+    def plugin_at_fault(self, err: BaseException) -> tuple[str, int] | None:
+        """The plugin file and its line in which an error arose, or nothing: then the error is not a plugin's."""
+        paths, found = {str(path) for path in self._files}, None
+        trace = err.__traceback__
+        while trace is not None:
+            name = trace.tb_frame.f_code.co_filename
+            if name in paths or str(Path(name).resolve()) in paths:
+                found = name, trace.tb_lineno
+            trace = trace.tb_next
+        return found
 
     def load_file(self, path: Path) -> Plugin:
         """Load a plugin file: Python, or a domain pack as TOML. Loading the same content again changes nothing.
@@ -121,7 +132,7 @@ class Registry:
         if not path.is_file():
             raise UsageError("there is no such plugin file", where=str(path), fix="check the path")
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if (known := self._plugins.get(path.name)) is not None and known.sha256 == digest:
+        if (known := self._plugins.get(str(path.resolve()))) is not None and known.sha256 == digest:
             return known
         defined = [_read_pack(path)] if path.suffix == _PACK_SUFFIX else _extensions(_run_file(path, digest))
         before = self._files.get(path.resolve(), [])
@@ -139,7 +150,7 @@ class Registry:
                 fix="define an object such as STAGE = MyStage() at its top level; see docs/extending.md",
             )
         self._files[path.resolve()] = brought
-        plugin = self._record(path.name, digest, brought)
+        plugin = self._record(str(path.resolve()), path.name, digest, brought)
         files = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
         if str(path.resolve()) not in files:
             os.environ[PLUGINS_VARIABLE] = os.pathsep.join([*files, str(path.resolve())])
@@ -154,9 +165,9 @@ class Registry:
         for each in extensions:
             self._found[each.extension_kind].setdefault(each.name, each)
 
-    def _record(self, name: str, digest: str, brought: list[Extension]) -> Plugin:
+    def _record(self, key: str, name: str, digest: str, brought: list[Extension]) -> Plugin:
         lines = tuple(sorted(f"{each.extension_kind} {each.name}" for each in brought))
-        self._plugins[name] = plugin = Plugin(name, digest, lines)
+        self._plugins[key] = plugin = Plugin(name, digest, lines)
         return plugin
 
     def _load_announced(self) -> None:
@@ -172,7 +183,7 @@ class Registry:
             brought = self._add_new(_extensions(loaded) if isinstance(loaded, ModuleType) else [loaded], point.value)
             module = sys.modules[point.module]
             content = Path(module.__file__).read_bytes() if module.__file__ else b""
-            self._record(point.value, hashlib.sha256(content).hexdigest(), brought)
+            self._record(point.value, point.value, hashlib.sha256(content).hexdigest(), brought)
 
     def _add_new(self, defined: list[Extension], where: str) -> list[Extension]:
         """File what a plugin defines; built-in objects that it imports are not its own. Names can't be taken twice."""

@@ -135,3 +135,26 @@ def test_how_a_result_is_printed_does_not_change_it(folder: Path) -> None:
 def test_no_weights_at_all_is_not_all_right(tmp_path: Path) -> None:
     done = hoofbeat("weights", "verify", folder=tmp_path, extra={"HOOFBEAT_WEIGHTS": str(tmp_path / "none")}, code=1)
     assert "there are no weights on this machine" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ("return None", 2, "the scorer mine gave 'None' for the answer to"),
+        ("return float('nan')", 2, "the scorer mine gave 'nan' for the answer to"),
+        ("return 7", 2, "let it return a number from 0 to 1, or set its `scale`"),
+        ("return 'much'", 2, "the scorer mine gave 'much' for the answer to"),
+        ("return 1 / 0", 1, "the plugin failed (ZeroDivisionError: division by zero)"),
+    ],
+)
+def test_a_plugin_that_is_wrong_is_named_and_writes_nothing(folder: Path, body: str, code: int, message: str) -> None:
+    (folder / "mine.py").write_text(
+        "from hoofbeat.judging import Scorer\n\n\ndef score(text, reference):\n    " + body + "\n\n\n"
+        "MINE = Scorer(name='mine', summary='mine', method='mine', score=score)\n"
+    )
+    hoofbeat("answer", "bench", "--condition", "closed", "--model", "replay:teaching", "-o", "run", folder=folder)
+    done = hoofbeat("--plugin", "mine.py", "judge", "run", "--by", "mine", "-o", "judged", folder=folder, code=code)
+    assert message in done.stderr
+    if code == 1:
+        assert "mine.py, line 5" in done.stderr
+    assert not (folder / "judged").exists()

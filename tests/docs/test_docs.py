@@ -122,7 +122,8 @@ def test_documented_parameters_of_recipes_can_be_used() -> None:
 
 def test_the_recipes_page_lists_every_export() -> None:
     text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8").split("\n## Exports\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `(\w[\w-]*)` \|", text, re.MULTILINE) == list(registry.names(ExportFormat))
+    listed = re.findall(r"^\| `(\w[\w-]*)` \|", text, re.MULTILINE)
+    assert listed == list(registry.names(ExportFormat)), "docs/recipes.md, Exports: one row per format, by name"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

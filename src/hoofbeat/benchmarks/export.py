@@ -1,6 +1,6 @@
 """Benchmarks out again, in the formats that others read: `benchmarks/exports` has the formats.
 
-A format gets a `ExportBundle`: the benchmark with all its editions, and its corpus where documents are wanted.
+A format gets an `ExportBundle`: the benchmark with all its editions, and its corpus where documents are wanted.
 """
 
 from __future__ import annotations

@@ -298,6 +298,11 @@ def _bug(as_json: bool, err: BaseException) -> int:
     if (damaged := table_trouble(err)) is not None:
         return _tell(as_json, damaged.exit_code, damaged.what, damaged.where, damaged.fix)
     what = f"unexpected error ({type(err).__name__}: {err})"
+    if (plugin := registry.plugin_at_fault(err)) is not None:
+        fix = "correct the plugin; HOOFBEAT_DEBUG=1 shows the whole traceback"
+        return _tell(
+            as_json, 1, f"the plugin failed ({type(err).__name__}: {err})", f"{plugin[0]}, line {plugin[1]}", fix
+        )
     return _tell(
         as_json,
         70,

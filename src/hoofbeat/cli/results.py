@@ -55,7 +55,7 @@ def show_leaderboard(screen: Screen, artefact: Artefact) -> None:
         _show_scores(screen, part, f"{title} ({asked or questions})")
     if group.unjudged:
         names = "; ".join(f"{model} · {condition}" for model, condition in group.unjudged)
-        screen.say(f"No score yet, because nobody has judged this free text: {names}")
+        screen.say(f"No accuracy yet, because nobody has judged whether this free text is right: {names}")
 
 
 def _show_scores(screen: Screen, part: OutcomeSet, title: str) -> None:

@@ -103,8 +103,8 @@ def _same_ids_in_words(manifest: Manifest) -> str:
         return ""
     many = f"{count:,} documents were" if count != 1 else "1 document was"
     return (
-        f"{many} left out, because one in another folder has the same id. To keep both, give ids in a table: a column id "
-        "beside file, with --facets-from."
+        f"{many} left out, because one in another folder has the same id. To keep both, give ids in a table: a column "
+        "id beside file, with --facets-from."
     )
 
 

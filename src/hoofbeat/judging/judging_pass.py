@@ -24,7 +24,7 @@ from hoofbeat.judging.criteria import Criterion, Key, Takes, answer_key, empty_j
 from hoofbeat.judging.humans import LabelFile
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, Probe, Survey
 from hoofbeat.judging.probes import probe_judge, probe_requests
-from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
+from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext, scored
 from hoofbeat.judging.scorers.choice import CHOICE, judge_choice
 from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.judging.votes import ask_judge, decide, majority_name
@@ -286,7 +286,7 @@ class JudgingPass:
                     chosen = [answer for answer in chosen if self._right(answer, verdicts) is False]
                 made = self._ask_all(each, chosen, len(block) - len(chosen), task)
             elif isinstance(each, Scorer):
-                made = self._score(each)(chosen)
+                made = [scored(each, judgment) for judgment in self._score(each)(chosen)]
                 task.advance(len(block))
             if each.positive:
                 verdicts.update((answer_key(one), None if one.failure else one.label == each.positive) for one in made)

@@ -8,20 +8,22 @@ answer, and a wrong number changes one word.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hoofbeat.errors import UsageError
 from hoofbeat.judging.criteria import Criterion, answer_text, empty_judgment, no_answer_failure
 from hoofbeat.records import Answer, Judgment, Question
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
 
-__all__ = ["ScoreAnswers", "Scorer", "ScoringContext"]
+__all__ = ["ScoreAnswers", "Scorer", "ScoringContext", "scored"]
 
 ScoreAnswers = Callable[[Sequence[Answer]], list[Judgment]]
 """Answers to their judgments."""
@@ -65,7 +67,11 @@ class Scorer(Criterion, frozen=True, kw_only=True):
     def prepare(self, context: ScoringContext) -> ScoreAnswers:
         """A function that scores blocks of answers; what is costly to make is made here, once."""
         score = self.score
-        assert score is not None, f"the scorer {self.name} has no score"
+        if score is None:
+            raise UsageError(
+                f"the scorer {self.name} has neither a function `score` nor a method `prepare`",
+                fix="give it one of them",
+            )
 
         def judge(answer: Answer) -> Judgment:
             question = context.questions.get(answer.question)
@@ -79,3 +85,17 @@ class Scorer(Criterion, frozen=True, kw_only=True):
     def settings(self, context: ScoringContext) -> dict[str, object]:  # noqa: ARG002
         """What a manifest records about how it scored."""
         return {}
+
+
+def scored(scorer: Scorer, judgment: Judgment) -> Judgment:
+    """A scorer's judgment, if it has a failure, a label or a finite score; plain functions keep to the scale."""
+    if judgment.failure is not None or judgment.label:
+        return judgment
+    (low, high), score = scorer.scale, cast("object", judgment.score)
+    number = score if isinstance(score, int | float) and not isinstance(score, bool) else math.nan
+    if not math.isfinite(number) or (scorer.score is not None and not low <= number <= high):
+        raise UsageError(
+            f"the scorer {scorer.name} gave {str(score)[:60]!r} for the answer to {judgment.question}",
+            fix=f"let it return a number from {low:g} to {high:g}, or set its `scale`",
+        )
+    return judgment
