@@ -20,7 +20,9 @@ _OK = [("query", "ok"), ("reasoning", "ok"), ("support", "ok")]
 
 def _reviewed(tmp_path: Path, labels: list[tuple[str, str]]) -> RecipeItem | ItemRejection:
     file = tmp_path / "labels.csv"
-    rows = "".join(f"one,{criterion},{value},r\n" for criterion, value in labels)
+    criteria = [criterion for criterion, _ in labels]
+    who = ["annotator" if name not in criteria[:place] else "expert" for place, name in enumerate(criteria)]
+    rows = "".join(f"one,{criterion},{value},{name}\n" for (criterion, value), name in zip(labels, who, strict=True))
     file.write_text(f"item,criterion,value,reviewer\n{rows}")
     step = two_stage("review", str(file), criteria=_CRITERIA, forgiven=("reasoning",))
     with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
