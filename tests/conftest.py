@@ -61,14 +61,6 @@ def pytest_collection(session: pytest.Session) -> None:
             importlib.import_module(".".join(path.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
-_LONG = ("engine/", "chaos/", "cli/test_kill.py", "cli/test_judge.py", "docs/test_site.py", "web/test_hostile.py")
-"""Folders and files with the longest tests. They come first, so that no worker begins one when the others are done."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.removeprefix("tests/").startswith(_LONG))
-
-
 def pytest_collection_finish() -> None:
     """What was imported stays until the end: looking through it again and again took a thirtieth of a run."""
     gc.collect()
