@@ -113,6 +113,22 @@ def test_wrong_encodings_are_read_with_a_notice(tmp_path: Path) -> None:
         assert read(tmp_path / name, b"\xef\xbb\xbf" + content.encode())[0].notices == ()
 
 
+@pytest.mark.parametrize("text", [b"<!--", b"<![CDATA[", b"<!--x--"])
+def test_what_never_ends_in_a_file_of_a_wrong_encoding_takes_time_in_proportion(tmp_path: Path, text: bytes) -> None:
+    began = time.process_time()
+    with pytest.raises(InputError, match="not well-formed") as caught:
+        read(tmp_path / "a.xml", b"<?\xf8ml" + text * (1_000_000 // len(text)))
+    assert time.process_time() - began < 5
+    assert len(caught.value.what) < 300
+
+
+def test_a_formula_with_many_beginnings_takes_time_in_proportion(tmp_path: Path) -> None:
+    formula = r"\begin{document}" * 60_000
+    began = time.process_time()
+    read(tmp_path / "a.xml", ARTICLE.format(f"<tex-math>{formula}</tex-math>"))
+    assert time.process_time() - began < 5
+
+
 def test_size_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reader, "max_bytes", 10)
     with pytest.raises(HostileInputError, match="too large"):
@@ -142,6 +158,8 @@ def test_unknown_suffix_missing_file_and_folder(tmp_path: Path) -> None:
         "- " * 100_000,
         "> " * 100_000,
         "`a``b" * 40_000,
+        "<b style>" * 100_000,
+        "<b style='x'>a" * 60_000,
     ],
 )
 def test_markdown_takes_time_in_proportion(tmp_path: Path, text: str) -> None:

@@ -54,7 +54,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.files import read_bytes
 from hoofbeat.text import safe_id, whole_number
 
-_YEAR = re.compile(r"^(?P<venue>.+?)[.,;]?\s+(?P<year>(?:1[89]|20)\d\d)\b")
+_YEAR = re.compile(r"^(?P<venue>.{1,300}?)[.,;]?\s+(?P<year>(?:1[89]|20)\d\d)\b")
 _SMALL = {"a", "an", "and", "for", "in", "of", "on", "the", "to", "&"}
 _PATH = re.compile(r"(?:[\w.+~-]+/)*[\w.+~-]+")
 _NOT_THERE = {"idDoesNotExist", "idIsNotOpenAccess", "cannotDisseminateFormat"}

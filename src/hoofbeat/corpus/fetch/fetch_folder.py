@@ -445,7 +445,9 @@ def _wrong(part: Path, name: str, md5: str) -> str:
 MAX_UNPACKED = 20 * 1024**3
 MAX_MEMBERS = 20_000
 _ROOT = re.compile(rb"<(?![?!])([A-Za-z_][\w:.-]*)")
-_PROLOGUE = re.compile(rb"<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^\[>]|\[.*?\])*>", re.DOTALL)
+_PROLOGUE = re.compile(  # no part can end in two ways, and what never ends goes to the end: else it takes for ever
+    rb"<\?.*?(?:\?>|\Z)|<!--.*?(?:-->|\Z)|<!DOCTYPE(?:[^\[<>]|\[[^\]]*+(?:\]|\Z))*+(?:>|\Z)", re.DOTALL
+)
 _BLOCK = 1 << 20
 
 
@@ -508,5 +510,5 @@ def _xml_damage(path: Path) -> str:
         return "not an XML file"
     if root.group(1).lower() == b"html":
         return "a web page, not an article"
-    closing = re.compile(rb"</" + re.escape(root.group(1)) + rb"\s*>(?:\s*<!--.*?-->)*$", re.DOTALL)
+    closing = re.compile(rb"</" + re.escape(root.group(1)) + rb"\s*+>(?:\s*+<!--(?:[^-]|-(?!->))*+-->)*+$", re.DOTALL)
     return "" if closing.search(tail) else "the XML breaks off before its end"

@@ -24,7 +24,7 @@ _VAL = qualified("w:val")
 _OFF = frozenset({"0", "false", "off", "none"})
 _MAX_CHAIN = 20
 _LEVELS = 9
-_NAMED_LEVEL = re.compile(r"(?P<name>.*?)[\s_-]*(?P<level>[1-9])(?:\s*(?:char|zchn|car))?")
+_NAMED_LEVEL = re.compile(r"(?P<level>[1-9])(?:\s*(?:char|zchn|car))?\Z")
 _PLACE = re.compile(r"%([1-9])")
 
 
@@ -127,7 +127,7 @@ class Styles:
         chain = self._chain(id)
         names = [style.name for style in chain] or [id.lower()]
         named = _named()
-        steps = [(match["name"].strip(), int(match["level"])) for each in names if (match := _numbered(each))]
+        steps = [found for each in names if (found := _numbered(each))]
         outline = next((style.outline for style in chain if style.outline is not None), None)
         by_name = next((level for name, level in steps if name in named.heading), 0)
         level = by_name if outline is None else outline
@@ -148,8 +148,15 @@ class Styles:
         )
 
 
-def _numbered(name: str) -> re.Match[str] | None:
-    return _NAMED_LEVEL.fullmatch(name)
+def _numbered(name: str) -> tuple[str, int] | None:
+    """The two parts of a style's name such as `heading 2`."""
+    found = _NAMED_LEVEL.search(name)
+    if found is None:
+        return None
+    end = found.start()
+    while end and (name[end - 1].isspace() or name[end - 1] in "_-"):
+        end -= 1
+    return name[:end].lstrip(), int(found["level"])
 
 
 def _style(node: etree._Element) -> _Style:

@@ -11,8 +11,10 @@ import re
 from lxml import etree
 
 from hoofbeat.errors import HostileInputError, InputError
+from hoofbeat.text import cut
 
 MAX_DEPTH = 120
+_MAX_MESSAGE = 200
 _HOSTILE = re.compile(r"amplification|entity loop|excessive depth|HUGE|huge|too (long|big|many)|depth", re.IGNORECASE)
 _TOO_DEEP = etree.XPath(f"boolean({'/*' * (MAX_DEPTH + 1)})")
 
@@ -35,7 +37,7 @@ def parse_foreign(data: bytes, encoding: str | None = None) -> etree._Element:
 
 def xml_refusal(err: Exception) -> InputError:
     """The parser's error as ours: hostile or only broken."""
-    message = str(err).partition(" (<string>")[0]
+    message = cut(str(err).partition(" (<string>")[0], _MAX_MESSAGE)
     if _HOSTILE.search(message):
         return HostileInputError(f"XML refused as hostile: {message}", fix="leave this file out")
     return InputError(f"not well-formed XML: {message}", fix="check that the file is complete")

@@ -37,7 +37,7 @@ _SPECIAL = _UNSPOKEN | _SPACED | _FORMULAS | {"math", "tex-math", "sup"}
 _MATH_WORDS = frozenset({"mi", "mn", "mo"})
 _SUPERSCRIPT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 _EXPONENT = re.compile(r"[+\-−–]?\d{1,3}")
-_TEX = re.compile(r"\\begin\{document\}(.*?)\\end\{document\}", re.DOTALL)
+_TEX_BEGINS, _TEX_ENDS = r"\begin{document}", r"\end{document}"
 
 
 def inline_text(element: etree._Element | None) -> str:
@@ -116,8 +116,9 @@ def _tex(node: etree._Element) -> str:
     if parent is not None and parent.find(".//math") is not None:
         return ""
     text = node.text or ""
-    found = _TEX.search(text)
-    return found.group(1).strip(" $\n") if found else text
+    _, _, rest = text.partition(_TEX_BEGINS)
+    inner, ends, _ = rest.partition(_TEX_ENDS)
+    return inner.strip(" $\n") if ends else text
 
 
 def _math(node: etree._Element) -> str:

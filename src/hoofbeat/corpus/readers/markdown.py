@@ -38,8 +38,8 @@ _SUP = re.compile(r"(.{0,4})(?:<sup>([^<>]{1,6})</sup>|\^([+−–-]?\d{1,3})\^)
 _BACKQUOTES = re.compile(r"`+")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _STYLED = re.compile(
-    r"<(a|b|div|em|font|i|p|section|small|span|strong|u)\b([^<>]{0,1000}\b(?:style|hidden|color)\b[^<>]{0,1000})>(.*?)</\1\s*>",
-    re.DOTALL | re.IGNORECASE,
+    r"<(a|b|div|em|font|i|p|section|small|span|strong|u)\b([^<>]{0,1000}\b(?:style|hidden|color)\b[^<>]{0,1000}+)>",
+    re.IGNORECASE,
 )
 _REFERENCE = re.compile(r" {0,3}\[[^\]\[]{1,200}\]:\s+\S")
 
@@ -60,17 +60,30 @@ def read_markdown(text: str, stem: str, hidden: HiddenTexts | None = None) -> Do
     lines = _MarkdownLines()
     rest = _COMMENT.sub("", rest)
     if _STYLED.search(rest):
-        rest = _STYLED.sub(lambda match: _shown(match, hidden or HiddenTexts()), rest)
+        rest = "".join(_shown(rest, hidden or HiddenTexts()))
     lines.read(rest.expandtabs(4).split("\n"))
     return assemble(front, lines.builder, stem)
 
 
-def _shown(element: re.Match[str], hidden: HiddenTexts) -> str:
-    """An HTML element in Markdown; nothing where it hides its text."""
+def _shown(text: str, hidden: HiddenTexts) -> Iterator[str]:
+    """A text without the HTML elements that hide what is in them. The end of each is looked for once."""
     from hoofbeat.corpus.parsers.html_hidden import why_hidden  # noqa: PLC0415 - lxml, only for styled elements
 
-    why = why_hidden(element[1], element[2], element[3])
-    return "" if why and hidden.leaves_out(f"<{element[1].lower()}>", why, element[3]) else element[0]
+    place, open_ended = 0, set[str]()
+    for begin in _STYLED.finditer(text):
+        tag = begin[1].lower()
+        if begin.start() < place or tag in open_ended:
+            continue
+        end = re.compile(rf"</{tag}\s*+>", re.IGNORECASE).search(text, begin.end())
+        if end is None:
+            open_ended.add(tag)
+            continue
+        inner = text[begin.end() : end.start()]
+        why = why_hidden(begin[1], begin[2], inner)
+        left_out = why and hidden.leaves_out(f"<{tag}>", why, inner)
+        yield text[place : begin.start() if left_out else end.end()]
+        place = end.end()
+    yield text[place:]
 
 
 def _plain(text: str) -> str:
