@@ -187,7 +187,7 @@ def _texts(name: str, value: object) -> str | tuple[str, ...]:
 
 
 def _place(name: str, value: object) -> object:
-    """A path, or the object of a folder; one whose folder a later call has replaced would stand for other results."""
+    """A path, or the object of a folder. An object is refused if a later call has replaced its folder."""
     if isinstance(value, ArtefactFolder):
         if name != "output":
             value.artefact.refuse_replaced()

@@ -144,7 +144,7 @@ def parse_condition(text: str) -> GateCondition:
 
 
 def _number(match: re.Match[str], text: str) -> float:
-    """The number of a comparison; one that is no value of its figure is refused."""
+    """The number of a comparison. A number that its figure can never have is refused."""
     name, written, percent = match["name"], match["number"], match["percent"]
     number = float(written) / (100 if percent else 1)
     if percent and not name.startswith("share"):

@@ -183,7 +183,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
 DEFAULT_LINE = "hero"
 _PASSAGES = 5
 WHOLE_UP_TO = 80_000
-"""A source of at most so many characters is shown whole."""
+"""A source of at most this many characters is shown whole."""
 
 _MAX_NAMES = 8
 
