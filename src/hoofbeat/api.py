@@ -662,17 +662,9 @@ def audit_sources(
 
     economies = _EconomyChoice(economy, economy_model, economy_check)
     choices = _AuditChoices(
-        _names(question_ids),
-        limit,
-        shard,
-        probe_order,
-        canary,
-        economies,
-        seed,
-        pack,
-        _path(trial),
+        _names(question_ids), limit, shard, probe_order, canary, economies, seed, pack, _path(trial),
         (model, *_names(judge)),
-    )
+    )  # fmt: skip
     shown = progress or default_progress()
     documents, asked, inputs = _audit_inputs(folder_path(corpus), folder_path(questions))
     with _session(ledger, config, budget, reasoning) as session:
@@ -733,17 +725,9 @@ def audit_answers(
 
     economies = _EconomyChoice(economy, economy_model, economy_check)
     choices = _AuditChoices(
-        _names(question_ids),
-        limit,
-        shard,
-        probe_order,
-        canary,
-        economies,
-        seed,
-        pack,
-        _path(trial),
+        _names(question_ids), limit, shard, probe_order, canary, economies, seed, pack, _path(trial),
         (model, *_names(judge)),
-    )
+    )  # fmt: skip
     path = folder_path(file)
     with _session(ledger, config, budget, reasoning) as session:
         models = _audit_models(session, model, _names(judge))

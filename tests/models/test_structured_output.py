@@ -54,6 +54,8 @@ def test_the_object_is_found(text: str) -> None:
         ('B has ```json {"label": "equivalent"}```. Mine: {"label": "mismatch"}', "stop", "unreadable"),
         ('B has ```json {"label": "equivalent"}```. Mine: ```json {"label": "mismatch",}```', "stop", "unreadable"),
         ('B has {"label": "equivalent"}. Mine: {"label": "mismatch"}', "stop", "unreadable"),
+        ('B has {"label": "equivalent"}. Mine: {"label": "mism', "stop", "unreadable"),
+        ('B has ```{"label": "equivalent"}```. Mine: {"label": "mism', "length", "truncated"),
         ('{"label": "mismatch", "label": "equivalent"}', "stop", "unreadable"),
     ],
 )

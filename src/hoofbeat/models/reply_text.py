@@ -217,8 +217,8 @@ def read_object(reply: Reply, schema: dict[str, object]) -> dict[str, Any] | Unr
 def _find_object(text: str) -> dict[str, Any] | UnreadableOutput | None:
     for candidate in (text, _braced(text)):
         value = _decoded(candidate)
-        if value is not None:
-            return value
+        if value is not None:  # one that begins behind it and never ends may be the model's own
+            return None if _OBJECT.search(text, text.rfind("}")) else value
     fences = [fence for fence in _FENCE.findall(text) if _OBJECT.search(fence)]
     found = [_decoded(_braced(fence)) for fence in fences]
     first = next((each for each in found if each is not None), None)
